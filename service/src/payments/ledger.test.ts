@@ -92,6 +92,20 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await store.find(again), undefined)
     })
 
+    it('knows the transaction that a remote facilitator names, and the one that a reorganisation has made of it', async () => {
+      const [payment, other] = [await settling(), await settling()]
+      const { transaction, answer, block } = paid('{"a":1}')
+      await store.setTransaction(payment, transaction)
+      const known = await Promise.all([payment, other].map((key) => store.transactionsOf(key)))
+      assert.deepEqual(known, [[transaction], []])
+      await store.done(payment, { transaction, answer, block })
+      const moved = { transaction: bytes(32), block: { number: 8n, hash: bytes(32) } }
+      await Promise.all([payment, other].map((key) => store.moved(key, moved)))
+      const [row] = await store.settledIn(moved.block)
+      assert.deepEqual([row?.nonce, row?.transaction], [payment.nonce, moved.transaction])
+      assert.deepEqual(await store.transactionsOf(other), [])
+    })
+
     it('finds a proof that a process was sending when it ended, and none that one is sending or has sent', async () => {
       const dying = ledgerOf(deadProcess)
       const [sending, sent, broken] = [await settling(dying), await settling(dying), await settling(dying)]

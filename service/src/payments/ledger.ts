@@ -352,6 +352,21 @@ export function createLedger(
       return rows.map(withHexColumns)
     },
 
+    /** Moves a paid payment to the block, and to the transaction, that a reorganisation has put its transfer into. */
+    async moved(
+      key: PaymentKey,
+      { transaction, block }: Pick<Paid, 'transaction'> & { block: BlockId },
+    ): Promise<void> {
+      await runOne(
+        key,
+        `update payment p set tx_hash = $5, block_number = $6, block_hash = $7, settlement = coalesce((select s.pk from settlement s
+           where s.state = 'mined' and s.mined_at > clock_timestamp() - interval '1 hour' and s.chain_id = $1 and $5 = any(s.hashes)
+           limit 1), p.settlement)
+         where ${one} and p.state = 'done'`,
+        [hexToBytes(transaction), block.number, hexToBytes(block.hash)],
+      )
+    },
+
     /**
      * Deletes old rows, at most 10,000 of each kind. They are paid ones and mined transactions after `paidDays`, others that ended after
      * `otherDays`. From then on the nonce on chain refuses a replay.

@@ -8,7 +8,9 @@ import type { BlockId } from '../domain/chain.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
-import type { Slots } from './facilitator/slots.ts'
+import type { RpcClient } from '../chain/rpc/client.ts'
+import type { Slot, Slots } from './facilitator/slots.ts'
+import { parseReceipt } from './facilitator/tracker.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
@@ -24,13 +26,14 @@ const atOnce = 50
 type ReconcilerOptions = PaymentComponents & {
   readonly settlement: Settlement
   readonly slots: Slots
+  readonly rpc: RpcClient
   readonly intervalMs: number
   /** Days for which paid rows are kept for accounting. */
   readonly paidDays: number
 }
 
 export function createReconciler(options: ReconcilerOptions) {
-  const { ledger, slots, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
+  const { ledger, slots, rpc, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
   const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
   let prunedAt = 0
   let everyBlock = false
@@ -61,25 +64,37 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Looks at all payments of a block that is no longer in the chain. */
   async function recheckRemoved(block: BlockId): Promise<void> {
+    const unread = await eachConcurrently(await slots.minedIn(block), atOnce, (slot) => moveSlot(slot, block))
+    if (unread.length > 0) throw unread[0]
     await slots.orphaned(block)
     const rows = await ledger.settledIn(block)
     const failures = await eachConcurrently(rows, atOnce, (row) => recheck(toSettling(row)))
     if (failures.length > 0) throw failures[0]
   }
 
+  /** Notes the new block of a transaction that was mined again. */
+  async function moveSlot(slot: Slot, { hash: removed }: BlockId): Promise<void> {
+    for (const hash of slot.hashes) {
+      const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
+      if (receipt !== null && receipt.block.hash !== removed) return slots.moved(slot, receipt)
+    }
+  }
+
   async function continueRow(row: Settling): Promise<void> {
     if ((await settlement.settle(row)).kind === 'proof') count('reconciled')
   }
 
-  /** Checks that the transfer of a paid row is still in the chain, in whichever block. */
+  /** Checks that the transfer of a paid row is still in the chain, in whichever block, and notes which. */
   async function recheck(row: Settling): Promise<void> {
-    const status = await settlement.statusOf(row)
+    let status = await settlement.statusOf(row)
     if (status.kind === 'unused') {
       log.warn('a reorganisation removed a payment; it is submitted again')
       await facilitator.settle(row.payment, null)
-    } else if (status.kind === 'expired' || status.kind === 'spent') {
-      log.error('a reorganisation removed a payment for good', { units: row.payment.value })
+      status = await settlement.statusOf(row)
     }
+    if (status.kind === 'paid') return ledger.moved(row.key, status)
+    if (status.kind === 'expired' || status.kind === 'spent')
+      log.error('a reorganisation removed a payment for good', { units: row.payment.value })
   }
 
   const timer = setInterval(() => {

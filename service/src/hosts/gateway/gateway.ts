@@ -151,7 +151,9 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
     await facilitator[Symbol.asyncDispose]()
     await settlement.idle()
   })
-  const reconciler = opened.use(createReconciler({ ...shared, slots, settlement, paidDays, intervalMs: reconcileMs }))
+  const reconciler = opened.use(
+    createReconciler({ ...shared, slots, rpc, settlement, paidDays, intervalMs: reconcileMs }),
+  )
   const claims = through && opened.use(createClaims(through))
   const accounts = 'accounts' in options.facilitator ? options.facilitator.accounts : []
   const facilitatorAddresses = accounts.map(({ address }) => address)

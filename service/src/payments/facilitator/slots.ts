@@ -127,12 +127,25 @@ export function createSlots(
       return { ...slot, raw, hashes: [...slot.hashes, hash] }
     },
 
-    async mined({ pk }: Slot, { gasUsed, gasPrice, l1Fee, block }: MinedSlot): Promise<void> {
+    async mined(slot: Slot, found: MinedSlot): Promise<void> {
       await database.query(
-        `update settlement set state = 'mined', gas_used = $2, gas_price = $3::numeric, block_number = $4, block_hash = $5,
-           l1_fee = $6::numeric, mined_at = clock_timestamp() where pk = $1 and state = 'pending'`,
-        [pk, gasUsed, gasPrice.toString(), block.number, hexToBytes(block.hash), l1Fee.toString()],
+        `update settlement set state = 'mined', ${place}, mined_at = clock_timestamp() where pk = $1 and state = 'pending'`,
+        placed(slot, found),
       )
+    },
+
+    /** Returns the transactions that were mined in a block. */
+    async minedIn({ hash }: BlockId): Promise<Slot[]> {
+      const rows = await database.query<Omit<Row, 'members'>>(
+        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and state = 'mined'`,
+        [hexToBytes(hash), chainId],
+      )
+      return rows.map(parseSlot)
+    },
+
+    /** Moves a mined transaction to the block that a reorganisation has put it into. */
+    async moved(slot: Slot, found: MinedSlot): Promise<void> {
+      await database.query(`update settlement set ${place} where pk = $1 and state = 'mined'`, placed(slot, found))
     },
 
     /** Another transaction has the nonce of this one. */
@@ -173,14 +186,7 @@ export function createSlots(
          from adopted a left join payment p on p.settlement = a.pk and p.state = 'settling' group by 1, 2, 3, 4, 5 order by a.nonce`,
         [chainId, bytes(senders), numbers(followed)],
       )
-      return rows.map(({ pk, sender, nonce, raw, hashes, members }) => ({
-        pk,
-        sender: bytesToHex(sender),
-        nonce: Number(nonce),
-        raw: bytesToHex(raw),
-        hashes: hashes.map(bytesToHex),
-        members: members.map(parsePayload),
-      }))
+      return rows.map((row) => ({ ...parseSlot(row), members: row.members.map(parsePayload) }))
     },
   }
 }
@@ -192,6 +198,22 @@ type Row = {
   readonly raw: Uint8Array
   readonly hashes: readonly Uint8Array[]
   readonly members: readonly string[]
+}
+
+function parseSlot({ pk, sender, nonce, raw, hashes }: Omit<Row, 'members'>): Slot {
+  return {
+    pk,
+    sender: bytesToHex(sender),
+    nonce: Number(nonce),
+    raw: bytesToHex(raw),
+    hashes: hashes.map(bytesToHex),
+  }
+}
+
+/** SQL that sets where a transaction was mined and what it cost; the values of its parameters. */
+const place = `gas_used = $2, gas_price = $3::numeric, block_number = $4, block_hash = $5, l1_fee = $6::numeric`
+function placed({ pk }: Slot, { gasUsed, gasPrice, l1Fee, block }: MinedSlot): unknown[] {
+  return [pk, gasUsed, gasPrice.toString(), block.number, hexToBytes(block.hash), l1Fee.toString()]
 }
 
 function lockNumber(address: Hex): number {

@@ -30,13 +30,6 @@ const interrupted = (between: () => Promise<unknown>) =>
 
 const setMoney = (address: Hex, amount: bigint) => world.rpc('anvil_dealERC20', [address, asset, toHex(amount)])
 
-/** Replaces what came after a snapshot by another branch of the same length. */
-async function reorganise(snapshot: unknown): Promise<void> {
-  const before = BigInt((await world.rpc('eth_blockNumber')) as string)
-  await world.rpc('evm_revert', [snapshot])
-  await world.mine(Number(before - BigInt((await world.rpc('eth_blockNumber')) as string)))
-}
-
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 /** A row as another process left it. */
@@ -268,74 +261,6 @@ describe('after a crash', () => {
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.ok(looks >= 2)
     assert.equal(await charged(), price)
-    await gateway.close()
-  })
-})
-
-describe('a reorganisation', () => {
-  it('that removes a paid transfer: the same authorization is submitted again', async () => {
-    const gateway = await world.open()
-    const payment = await sign(payer)
-    const snapshot = await world.rpc('evm_snapshot')
-    const sold = await buySettled(gateway.url, token, payment)
-    assert.equal(sold.status, 200)
-    await reorganise(snapshot)
-    assert.equal(await charged(), 0n)
-    await gateway.reconcile()
-    assert.equal(await charged(), price)
-    assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
-    await gateway.close()
-  })
-
-  it('is not taken from a provider that does not have the block yet', async () => {
-    const gateway = await world.open()
-    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    const newest = await world.rpc('eth_blockNumber')
-    world.payFaults.set({ rewrite: (_method, [block], result) => (block === newest ? null : result) })
-    await assert.rejects(gateway.reconcile(), /does not have block/)
-    const [last] = await world.database.query('select state from settlement order by pk desc limit 1')
-    assert.deepEqual(last, { state: 'mined' })
-    world.payFaults.set('none')
-    await gateway.reconcile()
-    await gateway.close()
-  })
-
-  it('is repaired for every payment but one of an account that the chain refuses to look up', async () => {
-    const ledger: typeof world.store = {
-      ...world.store,
-      async settledIn(block) {
-        const rows = await world.store.settledIn(block)
-        return rows.flatMap((row) => [{ ...row, payload: row.payload.replace(/"from":"0x\w+"/, '"from":"0x"') }, row])
-      },
-    }
-    const gateway = await world.open({ ledger })
-    const snapshot = await world.rpc('evm_snapshot')
-    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    await reorganise(snapshot)
-    await assert.rejects(gateway.reconcile())
-    assert.equal(await charged(), price)
-    await gateway.close()
-  })
-
-  it('is found although the chain could not be read when the block was due', async () => {
-    const gateway = await world.open({ reconcileMs: 50 })
-    const snapshot = await world.rpc('evm_snapshot')
-    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    await reorganise(snapshot)
-    world.payFaults.set({ name: 'die', methods: ['eth_getBlockByNumber'] })
-    const seen = world.lines.length
-    // The payment stays at this age: what was due once is not due again.
-    const settle = () =>
-      world.database.query(
-        `update payment set settled_at = clock_timestamp() - interval '31 s' where settled_at > clock_timestamp() - interval '1 minute'`,
-      )
-    await settle()
-    await until(() => world.lines.slice(seen).some((line) => line.includes('payments are not reconciled')))
-    world.payFaults.set('none')
-    await until(async () => {
-      await settle()
-      return (await charged()) === price
-    })
     await gateway.close()
   })
 })

@@ -1,0 +1,118 @@
+/** A reorganisation removes or moves the transfers of paid payments. They are submitted again, or found where they are (spec §4.8). */
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, hexToBytes } from 'viem'
+import { createBook } from '../../../src/payments/book.ts'
+import { asset, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
+
+const { world, token, payer, charged } = await openSale()
+afterEach(() => world.heal())
+
+/** Replaces what came after a snapshot by another branch of the same length. */
+async function reorganise(snapshot: unknown): Promise<void> {
+  const before = BigInt((await world.rpc('eth_blockNumber')) as string)
+  await world.rpc('evm_revert', [snapshot])
+  await world.mine(Number(before - BigInt((await world.rpc('eth_blockNumber')) as string)))
+}
+
+describe('a reorganisation', () => {
+  /** Asserts that the book has the transfer where it is in the chain, with its gas. */
+  async function assertBooked({ from, nonce }: SignedPayment): Promise<void> {
+    const row = await createBook(world.database, { chainId: 84532, asset }).find(from, nonce)
+    const receipt = await world.rpc('eth_getTransactionReceipt', [row?.transaction])
+    const { blockNumber, blockHash } = (receipt ?? {}) as { blockNumber?: Hex; blockHash?: Hex }
+    const [stored] = await world.database.query(
+      `select '0x' || encode(block_hash, 'hex') as "blockHash" from payment where nonce = $1`,
+      [hexToBytes(nonce)],
+    )
+    assert.deepEqual([row?.block, stored], [BigInt(blockNumber ?? 0), { blockHash }])
+    assert.ok(row?.gas)
+  }
+
+  it('that removes a paid transfer: the same authorization is submitted again', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    const snapshot = await world.rpc('evm_snapshot')
+    const sold = await buySettled(gateway.url, token, payment)
+    assert.equal(sold.status, 200)
+    await reorganise(snapshot)
+    assert.equal(await charged(), 0n)
+    await gateway.reconcile()
+    assert.equal(await charged(), price)
+    assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
+    await assertBooked(payment)
+    await gateway.close()
+  })
+
+  it('that moves a paid transfer to another block: nothing is submitted', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    const sent = await world.transactions()
+    await reorganise(snapshot)
+    const [last] = await world.database.query<{ raw: Uint8Array }>(
+      'select raw from settlement order by pk desc limit 1',
+    )
+    await world.rpc('eth_sendRawTransaction', [bytesToHex(last?.raw ?? new Uint8Array())])
+    await gateway.reconcile()
+    assert.deepEqual([await charged(), await world.transactions()], [price, sent])
+    await assertBooked(payment)
+    await gateway.close()
+  })
+
+  it('is not taken from a provider that does not have the block yet', async () => {
+    const gateway = await world.open()
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    const newest = await world.rpc('eth_blockNumber')
+    world.payFaults.set({ rewrite: (_method, [block], result) => (block === newest ? null : result) })
+    await assert.rejects(gateway.reconcile(), /does not have block/)
+    const [last] = await world.database.query('select state from settlement order by pk desc limit 1')
+    assert.deepEqual(last, { state: 'mined' })
+    world.payFaults.set('none')
+    await gateway.reconcile()
+    await gateway.close()
+  })
+
+  it('is repaired for every payment but one of an account that the chain refuses to look up', async () => {
+    const ledger: typeof world.store = {
+      ...world.store,
+      async settledIn(block) {
+        const rows = await world.store.settledIn(block)
+        return rows.flatMap((row) => [{ ...row, payload: row.payload.replace(/"from":"0x\w+"/, '"from":"0x"') }, row])
+      },
+    }
+    const gateway = await world.open({ ledger })
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    await reorganise(snapshot)
+    await assert.rejects(gateway.reconcile())
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('is found although the chain could not be read when the block was due', async () => {
+    const gateway = await world.open({ reconcileMs: 50 })
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    await reorganise(snapshot)
+    world.payFaults.set({ name: 'die', methods: ['eth_getBlockByNumber'] })
+    const seen = world.lines.length
+    // The payment stays at this age: what was due once is not due again.
+    const settle = () =>
+      world.database.query(
+        `update payment set settled_at = clock_timestamp() - interval '31 s' where settled_at > clock_timestamp() - interval '1 minute'`,
+      )
+    await settle()
+    await until(() => world.lines.slice(seen).some((line) => line.includes('payments are not reconciled')))
+    world.payFaults.set('none')
+    await until(async () => {
+      await settle()
+      return (await charged()) === price
+    })
+    await gateway.close()
+  })
+})
