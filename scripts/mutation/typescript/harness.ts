@@ -1,13 +1,16 @@
 /**
  * This small node:test runs the tests of one file at a time, in one process, until the first failure. Test files get it
- * in the place of node:test, which runs the tests of a process once only.
+ * in the place of node:test, which runs the tests of a process once only. A test gets the mocks of node:test, which end with it.
  */
-type Run = () => unknown
+import { mock } from 'node:test'
+
+type Run = (context: { readonly mock: typeof mock }) => unknown
 type Suite = { readonly tests: (Run | Suite)[]; readonly before: Run[]; readonly after: Run[] }
 
+const context = { mock }
 let current = emptySuite()
 
-export function describe(_name: string, run: Run): void {
+export function describe(_name: string, run: () => unknown): void {
   const outer = current
   current = emptySuite()
   outer.tests.push(current)
@@ -40,22 +43,26 @@ export async function runFile(load: () => Promise<unknown>): Promise<number> {
     await runSuite({ ...suite, after: [] })
   } finally {
     // A file that failed to load has registered what it opened before.
-    for (const close of suite.after) await close()
+    for (const close of suite.after) await close(context)
   }
   return count
 
   async function runSuite({ before: first, tests, after: last }: Suite): Promise<void> {
     try {
-      for (const prepare of first) await prepare()
+      for (const prepare of first) await prepare(context)
       for (const test of tests) {
         if (typeof test !== 'function') await runSuite(test)
         else {
           count += 1
-          await test()
+          try {
+            await test(context)
+          } finally {
+            mock.reset()
+          }
         }
       }
     } finally {
-      for (const close of last) await close()
+      for (const close of last) await close(context)
     }
   }
 }

@@ -128,6 +128,9 @@ describe('limits that instances share', { skip }, () => {
     const query = ({ urls }: Pick<Service, 'urls'>) =>
       fetch(`${urls.graphql}/graphql`, json({ query: '{ __typename }' }, { Authorization: `Bearer ${key}` }))
     assert.equal((await letIn(instances, 20, query)).length, 5)
+    const wrong = { Authorization: `Bearer ${newApiKey().text}` }
+    const guess = fetch(`${instances[0].urls.graphql}/graphql`, json({ query: '{ __typename }' }, wrong))
+    assert.equal((await guess).status, 401)
     const list = ({ urls }: Pick<Service, 'urls'>) =>
       fetch(`${urls.verification}/a2a`, from(client, json({ jsonrpc: '2.0', id: 1, method: 'ListTasks' })))
     const calls = Array.from({ length: 3 }, (_, id) => {
