@@ -6,6 +6,7 @@ import { poll } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Attest } from './attestation/attest.ts'
 import {
+  abandoned,
   attemptUntil,
   chainMs,
   failure,
@@ -206,7 +207,7 @@ export function createCheckout(options: CheckoutOptions) {
     if (!verified.ok) return failure(verified.error)
     const proof = await attested
     if (proof === null) return failure('asset_not_found')
-    return closed.aborted ? failure('settlement_pending') : proof
+    return closed.aborted ? abandoned : proof
   }
 
   /** Chain time decides whether a payment is too late or too early. A wrong clock here is not the buyer's fault. */

@@ -22,22 +22,31 @@ type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; rea
 
 /**
  * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
- * response had this proof. `isNew`: this process has just stored it in the ledger. `delivers` is marked as not delivered until this response
- * has been sent. `corrective` replaces the header of a 402.
+ * response had this proof. `recorded` resolves once this process has stored it in the ledger. `delivers` is marked as not delivered until this
+ * response has been sent. `corrective` replaces the header of a 402. `isAbandoned`: the client hung up before its payment was stored.
  */
 export type Outcome =
   | ({
       readonly kind: 'proof'
       readonly body: string
       readonly wasDelivered?: boolean
-      readonly isNew?: boolean
+      readonly recorded?: Promise<unknown>
       readonly delivers?: PaymentKey | undefined
     } & Receipt)
-  | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt; readonly corrective?: string }
+  | {
+      readonly kind: 'error'
+      readonly error: ErrorCode
+      readonly receipt?: Receipt
+      readonly corrective?: string
+      readonly isAbandoned?: true
+    }
 
 export function failure(error: ErrorCode, receipt?: Receipt): Outcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }
+
+/** The client hung up before its payment was stored: nobody waits for the answer. */
+export const abandoned: Outcome = { kind: 'error', error: 'settlement_pending', isAbandoned: true }
 
 /** A dependency of the gateway failed. `error` is the answer to the buyer; `cause` is for the log only. */
 export class GatewayFault extends Error {

@@ -96,14 +96,18 @@ for (const { name, open, skip } of testDatabases()) {
       const [payment, other] = [await settling(), await settling()]
       const { transaction, answer, block } = paid('{"a":1}')
       await store.setTransaction(payment, transaction)
-      const known = await Promise.all([payment, other].map((key) => store.transactionsOf(key)))
-      assert.deepEqual(known, [[transaction], []])
+      const known = await Promise.all([payment, other].map((key) => store.sentFor(key)))
+      assert.deepEqual(
+        known.map(({ transactions }) => transactions),
+        [[transaction], []],
+      )
+      assert.ok(known.every(({ since }) => since > 0n))
       await store.done(payment, { transaction, answer, block })
       const moved = { transaction: bytes(32), block: { number: 8n, hash: bytes(32) } }
       await Promise.all([payment, other].map((key) => store.moved(key, moved)))
       const [row] = await store.settledIn(moved.block)
       assert.deepEqual([row?.nonce, row?.transaction], [payment.nonce, moved.transaction])
-      assert.deepEqual(await store.transactionsOf(other), [])
+      assert.deepEqual((await store.sentFor(other)).transactions, [])
     })
 
     it('finds a proof that a process was sending when it ended, and none that one is sending or has sent', async () => {

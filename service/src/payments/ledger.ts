@@ -264,18 +264,19 @@ export function createLedger(
 
     /** Stores the transaction that a remote facilitator names. One of our own has a row. */
     async setTransaction(key: PaymentKey, transaction: Hex): Promise<void> {
-      const text = `update payment p set tx_hash = $5 where ${one} and state = 'settling' and settlement is null`
+      const text = `update payment p set tx_hash = $5 where ${one} and state = 'settling' and settlement is null and tx_hash is null`
       await runOne(key, text, [hexToBytes(transaction)])
     },
 
-    /** Returns all transactions that are known to have been sent for a payment. */
-    async transactionsOf(key: PaymentKey): Promise<Hex[]> {
-      const [row] = await runOne<{ hashes: readonly Uint8Array[] }>(
+    /** Returns all transactions that are known to have been sent for a payment, and when it came, in unix seconds. */
+    async sentFor(key: PaymentKey): Promise<{ transactions: readonly Hex[]; since: bigint }> {
+      const [row] = await runOne<{ hashes: readonly Uint8Array[]; since: bigint }>(
         key,
-        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes
+        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes,
+           extract(epoch from p.created_at)::bigint as since
          from payment p left join settlement s on s.pk = p.settlement where ${one}`,
       )
-      return (row?.hashes ?? []).map(bytesToHex)
+      return { transactions: (row?.hashes ?? []).map(bytesToHex), since: row?.since ?? 0n }
     },
 
     /** Deletes a row of this process that no transaction has settled or may still settle. `mined`: one has, and the row stays. */

@@ -30,8 +30,9 @@ export const tokenAbi = parseAbi([
 const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view returns (bytes4)'])
 
 /**
- * `paid`: the transfer is in `transaction`. `earlier`: it is there, before the payment was taken in. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain
- * time. `unused`: it may still be paid. `unknown`: the logs do not match the state.
+ * `paid`: the transfer is in `transaction`. `earlier`: it is there, but the number of its block is below that of the head when the payment
+ * came. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain time. `unused`: it may still be paid.
+ * `unknown`: the logs do not match the state.
  */
 export type TransferStatus =
   | { readonly kind: 'paid' | 'earlier'; readonly transaction: Hex; readonly block: BlockId }

@@ -28,6 +28,10 @@ export type Settling = {
   readonly settlement: bigint | null
 }
 
+/** A block of this many seconds before a payment came holds no transfer that was sent for it, whatever a reorganisation moves. */
+const clockSkewSeconds = 60n
+/** Pause between two looks at a payment that is too late to be executed, in milliseconds. */
+const lateMs = 60_000
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
@@ -128,7 +132,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       own.undecided.resolve()
       own.undecided = Promise.withResolvers<void>()
       const asked = new Promise<void>((resolve) => (own.retry = resolve))
-      await Promise.race([asked, sleep(pauseMs, closing)])
+      const isLate = BigInt(Math.floor(Date.now() / 1000)) > first.payment.validBefore
+      await Promise.race([asked, sleep(isLate ? lateMs : pauseMs, closing)])
       if (closing.signal.aborted) break
       const stored = await ledger.find(first.key).catch((error: unknown) => (notRecorded(error), null))
       const ended = stored === null ? undefined : outcomeOf(stored)
@@ -144,7 +149,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     const { state, payer, nonce, reason, answer, transaction } = stored
     if (state === 'rejected') return failure(reason as ErrorCode)
     if (state !== 'done' || answer === null) return undefined
-    return { kind: 'proof', body: answer, transaction, key: { payer, nonce }, isNew: true }
+    return { kind: 'proof', body: answer, transaction, key: { payer, nonce }, recorded: Promise.resolve() }
   }
 
   async function attempt(row: Settling): Promise<Outcome | undefined> {
@@ -177,9 +182,10 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   async function statusOf({ key, payment, fromBlock }: Settling): Promise<TransferStatus> {
     const status = await chain.transferStatus(payment, fromBlock)
     if (status.kind !== 'earlier') return status
-    const own = await ledger.transactionsOf(key) // the row that was read before may not have them yet
-    if (own.includes(status.transaction)) return { ...status, kind: 'paid' }
-    return own.length > 0 ? { kind: 'spent' } : status
+    const own = await ledger.sentFor(key) // the row that was read before may not have it yet
+    if ((await chain.timeOf(status.block)) + clockSkewSeconds < own.since) return { kind: 'spent' }
+    if (own.transactions.includes(status.transaction)) return { ...status, kind: 'paid' }
+    return own.transactions.length > 0 ? { kind: 'spent' } : status
   }
 
   async function look(row: Settling): Promise<TransferStatus | undefined> {
@@ -234,16 +240,17 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       count('units', row.payment.value)
     } else count('deposits')
     const record = () => ledger.done(row.key, { transaction, answer, block })
+    let recorded: Promise<unknown> = Promise.resolve()
     const body = await record().catch((error: unknown) => {
       notRecorded(error)
       const isRetryable = () => !closing.signal.aborted
       unrecorded.add(row.key)
-      retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal })
+      recorded = retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal })
         .catch(notRecorded)
         .finally(() => unrecorded.delete(row.key))
       return answer
     })
-    return { kind: 'proof', body, transaction, key: row.key, isNew: true }
+    return { kind: 'proof', body, transaction, key: row.key, recorded }
   }
 
   function formatAnswer({ payment, proof }: Settling, transaction: Hex): string {

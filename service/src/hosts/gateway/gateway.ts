@@ -270,10 +270,9 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   }
 
   /** A payment counts as refused where its client hangs up before it is stored: check and signatures were for nothing. */
-  function countError({ error, receipt }: Outcome & { kind: 'error' }, { response, client, decoded }: Sale): void {
+  function countError({ error, isAbandoned }: Outcome & { kind: 'error' }, { client, decoded }: Sale): void {
     if (error === 'payment_required') return count('offers')
-    const isAbandoned = response.destroyed && receipt === undefined
-    if (errors[error].status >= 500 && !isAbandoned) return
+    if (errors[error].status >= 500 && isAbandoned === undefined) return
     count('refused')
     if (isPayment(decoded)) void refusals?.take(client)
   }
@@ -321,8 +320,9 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
       })
   }
 
-  async function noted({ key, delivers, isNew, wasDelivered }: Outcome & { kind: 'proof' }, isSent: boolean) {
-    if (isSent && isNew) await ledger.delivered(key)
+  async function noted({ key, delivers, recorded, wasDelivered }: Outcome & { kind: 'proof' }, isSent: boolean) {
+    await recorded
+    if (isSent && recorded) await ledger.delivered(key)
     if (isSent && delivers) await ledger.setUndelivered(delivers, false)
     if (!isSent && !wasDelivered) await ledger.setUndelivered(key, true)
   }

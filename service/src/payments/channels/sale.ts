@@ -10,6 +10,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
 import type { Checkout } from '../checkout.ts'
 import {
+  abandoned,
   attemptUntil,
   chainMs,
   failure,
@@ -128,7 +129,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'
     }
-    if (closed.aborted && deposited === undefined) return failure('settlement_pending')
+    if (closed.aborted && deposited === undefined) return abandoned
     if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)

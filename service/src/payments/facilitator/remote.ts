@@ -61,7 +61,7 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
       const hash = String(transaction).toLowerCase()
       return {
         sent: success === true ? 'mined' : 'perhaps',
-        ...(/^0x[0-9a-f]{64}$/.test(hash) && { transaction: hash as Hex }),
+        ...(success === true && /^0x[0-9a-f]{64}$/.test(hash) && { transaction: hash as Hex }),
       }
     },
     async supports() {

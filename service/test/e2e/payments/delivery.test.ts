@@ -269,6 +269,26 @@ describe('a payment whose write into the ledger has no answer', () => {
     await slow.close()
   })
 
+  it('where it is done: the proof is sent, and counts as delivered once the ledger has it', async () => {
+    const payment = await sign(payer)
+    let failures = 1
+    const done: typeof world.store.done = (...args) =>
+      failures-- > 0 ? Promise.reject(new Error('connection terminated')) : world.store.done(...args)
+    const failing = await world.open({ ledger: { ...world.store, done } })
+    assert.equal((await buySettled(failing.url, token, payment)).status, 200)
+    const rowOf = async () => {
+      const [row] = await world.database.query<{ state: string; undelivered: boolean; isHeld: boolean }>(
+        'select state, undelivered, holder is not null as "isHeld" from payment where nonce = $1',
+        [hexToBytes(payment.nonce)],
+      )
+      return row
+    }
+    await until(async () => (await rowOf())?.state === 'done')
+    await until(async () => (await rowOf())?.isHeld === false)
+    assert.deepEqual(await rowOf(), { state: 'done', undelivered: false, isHeld: false })
+    await failing.close()
+  })
+
   it('and cannot be given to another process either: this one settles it later', async () => {
     const lossy = await world.open({
       ledger: {

@@ -214,23 +214,53 @@ describe('after a crash', () => {
       await gateway.close()
     })
 
-  for (const [fault, status] of [
-    ['none', 200],
-    ['lost', 503],
-  ] as const)
-    it(`of an own transfer in an earlier block, by a remote facilitator whose answer is ${fault}: ${status}, charged once`, async () => {
+  it('of an own transfer in an earlier block, by a remote facilitator: the proof, charged once', async () => {
+    const facilitator = await startFacilitator(world)
+    const payment = await sign(payer)
+    const key = await stored(payment)
+    await setFromBlock(key.nonce, 5n)
+    const gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+    await facilitator.close()
+  })
+
+  it('of an own transfer in an earlier block, by a remote facilitator whose answer is lost: 503, charged once', async () => {
+    const facilitator = await startFacilitator(world)
+    facilitator.set('lost', 'settle')
+    const payment = await sign(payer)
+    const key = await stored(payment)
+    await setFromBlock(key.nonce, 5n)
+    const gateway = await world.open({
+      facilitator: { url: facilitator.url },
+      deadlines: { settleMs: 500 },
+      ledger: onDemand,
+    })
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await until(async () => (await charged()) === price)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await gateway.close()
+    await facilitator.close()
+  })
+
+  for (const isNamed of [false, true])
+    it(`of a transfer from before the payment came${isNamed ? ', which the facilitator names' : ''}: no proof`, async () => {
       const facilitator = await startFacilitator(world)
-      facilitator.set(fault, 'settle')
+      facilitator.set('lost', 'settle')
       const payment = await sign(payer)
       const key = await stored(payment)
+      const { transactionHash } = await world.submit(payment)
+      await world.mine()
       await setFromBlock(key.nonce, 5n)
-      const gateway = await world.open({
-        facilitator: { url: facilitator.url },
-        deadlines: { settleMs: 1_000 },
-        ledger: onDemand,
-      })
-      const answer = await buy(gateway.url, token, payment)
-      assert.deepEqual([answer.status, await charged()], [status, price])
+      const { timestamp } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
+      await world.database.query(
+        `update payment set tx_hash = $1, created_at = to_timestamp($2::float8) + interval '2 minutes' where nonce = $3`,
+        [isNamed ? hexToBytes(transactionHash) : null, Number(timestamp), hexToBytes(key.nonce)],
+      )
+      const gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
+      const answer = await buySettled(gateway.url, token, payment)
+      assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
       await gateway.close()
       await facilitator.close()
     })
