@@ -101,6 +101,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
     const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
     if (!wanted.mint || mints === null || missing.length === 0) return plans
     const failure = await retried(async () => {
+      // Another import may be at work by now, and mint for the same rows.
+      if (io.signal.aborted) return stopped
       for (const { row } of missing) if (row.metadata !== undefined) await store.metadata.put(row.metadata)
       const rows = missing.map(({ name, row }) => ({ name, metadataHash: row.metadata?.hash ?? zeroHash }))
       const reason = await mints.mint(rows, wanted.to)
