@@ -157,7 +157,8 @@ export async function openComponents(
     contract,
     chainId,
     maxEntries: config.chain.cacheEntries,
-    textTimeoutMs: deadlines?.textTimeoutMs,
+    // The embedded database is in this process, so that it cannot hang alone.
+    textTimeoutMs: database.dialect === 'pglite' ? Infinity : deadlines?.textTimeoutMs,
     log: log.child('verdicts'),
   })
   const proofs =
