@@ -45,7 +45,7 @@ export function failure(error: ErrorCode, receipt?: Receipt): Outcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }
 
-/** The client hung up before its payment was stored: nobody waits for the answer. */
+/** The client hung up before its payment was stored, so that no answer is read. */
 export const abandoned: Outcome = { kind: 'error', error: 'settlement_pending', isAbandoned: true }
 
 /** A dependency of the gateway failed. `error` is the answer to the buyer; `cause` is for the log only. */
