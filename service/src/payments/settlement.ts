@@ -28,7 +28,7 @@ export type Settling = {
   readonly settlement: bigint | null
 }
 
-/** A transfer that was sent for a payment is in no block from so many seconds before it came, also after a reorganisation. */
+/** A transfer that was sent for a payment is in no block of so many seconds before the payment came. */
 const clockSkewSeconds = 60n
 /** Pause between two looks at a payment that is too late to be executed, in milliseconds. */
 const lateMs = 60_000
