@@ -183,9 +183,12 @@ describe('the local chain', () => {
   })
 
   it('mines by the clock when asked to', async () => {
-    const chain = await startLocalChain({ dataDir, log, blockTimeMs: 100 })
-    await until(async () => (await pinnedReads(chain.url)).length > 2)
-    await chain.close()
+    await using opened = new AsyncDisposableStack()
+    const chain = opened.adopt(await startLocalChain({ dataDir, log, blockTimeMs: 100 }), (it) => it.close())
+    const rpc = createRpcClient({ url: chain.url })
+    const headOf = async () => Number(await rpc('eth_blockNumber'))
+    const first = await headOf()
+    await until(async () => (await headOf()) > first + 1)
   })
 })
 
