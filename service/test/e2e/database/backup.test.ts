@@ -37,7 +37,7 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.ok(split.ok)
     for (const document of split.restricted) await full.world.components.restrictedDetails.put(document)
     const report = { tokenId: 999n, epoch: 0, tapCounter: 1, role: 'new', note: 'Straight stitches.' } as const
-    assert.ok(await full.world.components.differences.add(report))
+    assert.equal(await full.world.components.differences.add(report), 'stored')
     const tags = tagStore(full.world.components.database)
     await tags.importTag({ uid: newUid(), epoch: 0, batchId: 'chips', tokenId: 999n })
     file = join(full.world.settings.DATA_DIR, 'whole.backup')
