@@ -47,7 +47,7 @@ import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { joinStore, openApprovals, type StoreComponents } from './store.ts'
 
-/** Times after which a request to the chain, or for the text of a verdict, is given up. Tests on a busy machine give more than the defaults. */
+/** Times after which requests to the chain, and for the texts of verdicts, are given up. Tests on a busy machine give more. */
 type Deadlines = {
   readonly attemptTimeoutMs?: number
   readonly readTimeoutMs?: number

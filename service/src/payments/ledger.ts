@@ -166,8 +166,8 @@ export function createLedger(
   const finish = createBatcher<Paid, string | undefined>({
     maxItems,
     async run(paid) {
-      // A transfer is undelivered until its proof was sent, but for a buyer that has got another answer already. The second part reads rows as
-      // they were before the statement: those that had an answer already.
+      // A transfer is undelivered until its proof was sent; a mark from before stays. The second part reads rows as they were before the
+      // statement: those that had an answer already.
       const rows = await run<Pick<Row, 'payer' | 'nonce'> & { answer: string }>(
         `with given as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::bytea[])
              g(payer, nonce, tx_hash, answer, block_number, block_hash)),
@@ -228,8 +228,8 @@ export function createLedger(
     },
 
     /**
-     * settling → done. The first answer stays; it is returned. `block`: null where it is not known. Unless `delivered` follows, the proof counts
-     * as not delivered once this process has ended.
+     * settling → done. The first answer stays; it is returned. `block`: null where it is not known. The proof counts as not delivered once
+     * this process has ended, unless `delivered` follows.
      */
     async done(key: PaymentKey, paid: Omit<Paid, 'payer' | 'nonce'>): Promise<string> {
       const answer = await finish({ payer: key.payer, nonce: key.nonce, ...paid })

@@ -101,8 +101,8 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     },
 
     /**
-     * Ends a request of this status that cannot be carried out, and returns whether it did. Meanwhile another process may have decided it. One whose
-     * transaction was signed is left to the writer.
+     * Ends a request of this status that cannot be carried out, and returns whether it did. Another process may have decided it meanwhile.
+     * One whose transaction was signed is left to the writer.
      */
     end: (id: string, because: string, from: 'PENDING' | 'APPROVED'): Promise<boolean> =>
       database.transaction(async (sql) => {

@@ -68,7 +68,7 @@ export function createRegisterProduct(
         return { success: true, errors: [], txHash: result.txHash, productId, product: minted }
       }
       // Another process that tried the same was rejected, and has removed the registration.
-      if (result.code === 'WITHDRAWN' && attempt < mostTries) return await register(product, to, context, attempt + 1)
+      if (result.code === 'WITHDRAWN' && attempt < mostStarts) return await register(product, to, context, attempt + 1)
       await registrations.remove(key)
       return rejected(result.errors, result.txHash)
     } catch (error) {
@@ -91,7 +91,7 @@ export function createRegisterProduct(
       const tokenId = sent?.kind === 'mintWithId' ? sent.tokenId : productIdOf(key, attempt)
       const result = await write({ kind: 'mintWithId', to, tokenId, metadataHash })
       const isTaken = !result.ok && result.code === 'TOKEN_ID_TAKEN' && sent === undefined
-      if (!isTaken || attempt === mostAttempts) return { tokenId, result }
+      if (!isTaken || attempt === mostIds) return { tokenId, result }
     }
   }
 
@@ -125,9 +125,9 @@ export function createRegisterProduct(
 }
 
 /** Ids that are tried for one key, where another product has the first: once in millions of registrations. */
-const mostAttempts = 4
-/** Tries of one request, where other processes remove its registration. */
-const mostTries = 4
+const mostIds = 4
+/** Starts of one request, where other processes remove its registration meanwhile. */
+const mostStarts = 4
 const lowestId = 10n ** 14n
 
 /** Returns the token id for a key: 15 digits, which JSON numbers and spreadsheets hold exactly. */

@@ -50,7 +50,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       const about = { tokenId: String(tap.tokenId), role }
       if (outcome === 'stored') log.warn('visitor reports a difference', about)
       if (outcome === 'full') {
-        log.warn('difference report not kept', { ...about, reason: 'the item has 50 open reports' })
+        log.warn('difference report not kept', { ...about, reason: 'too many are open' })
         return answer(409, { kind: 'reportsFull', role })
       }
     } catch (error) {
