@@ -268,7 +268,17 @@ describe('a transaction that was sent', () => {
   })
 
   it('is FAILED when it reverts after all', async () => {
-    const [patient, writer] = [world.writerOver(operations), world.writerOver(operations, { receiptWaitMs: 50 })]
+    // Anvil estimates on top of its pool: neither is sent before both were estimated.
+    const estimated = Promise.withResolvers<void>()
+    let estimates = 0
+    const rpc: RpcClient = async (method, ...rest) => {
+      if (method === 'eth_sendRawTransaction') await estimated.promise
+      const answer = await world.rpc(method, ...rest)
+      if (method === 'eth_estimateGas' && ++estimates === 2) estimated.resolve()
+      return answer
+    }
+    const patient = world.writerOver(operations)
+    const writer = world.writerOver(operations, { rpc, receiptWaitMs: 50 })
     const results = await Promise.all([1, 2].map((n) => patient.write(mint, { idempotencyKey: `pair-${n}` })))
     const [one = 0n, two = 0n] = results.flatMap((result) => ('tokenIds' in result ? result.tokenIds : []))
     await world.automine(false)
