@@ -21,6 +21,7 @@ import { locks } from '../db/locks.ts'
 import { createReadReplica, type ReadReplica } from '../db/replica.ts'
 import { chainId } from '../domain/chain.ts'
 import { recycleAct } from '../access/approvals/acts.ts'
+import { ofContract } from '../index/contract.ts'
 import { classStore, type ClassStore } from '../index/queries/classes.ts'
 import { type HistoryStore, historyStore } from '../index/history.ts'
 import { outboxNotices } from '../index/outbox.ts'
@@ -188,7 +189,8 @@ export async function openComponents(
     }),
     (it) => it.close(),
   )
-  const historyRows = historyStore(database)
+  const indexed = ofContract(database, contract)
+  const historyRows = historyStore(indexed)
   const history = createHistories({
     assets: reader,
     index: indexer,
@@ -260,7 +262,7 @@ export async function openComponents(
     stateChanges,
     minters,
     historyRows,
-    classes: classStore(database),
+    classes: classStore(indexed),
     lists,
     issuerName: config.passport.issuerName,
     pages: {

@@ -17,6 +17,8 @@ import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
 import { type Authenticate, createAuthenticate } from '../access/api-keys.ts'
 import { contextFactory, createLoaders, refusalNotes } from '../graphql/context.ts'
+import { ofContract } from '../index/contract.ts'
+import { liveStores } from '../graphql/live-stores.ts'
 import { indexStores } from '../graphql/stores.ts'
 import { createFormatError } from '../graphql/errors.ts'
 import { mutationResolvers } from '../graphql/mutations/resolvers.ts'
@@ -237,7 +239,9 @@ const indexWaitMs = 2_000
 async function openGraphql({ config, components, limits, metrics, log }: Opening): Promise<OpenHost> {
   const { database, apiKeys, reader, indexer, lists } = components
   const contract = components.contract.toLowerCase() as Hex
-  const stores = indexStores(database)
+  const storesOf = (from: typeof database | typeof lists.database) =>
+    liveStores(indexStores(ofContract(from, contract)), reader)
+  const stores = storesOf(database)
   lists.start()
   const keys = await components.attestationKeys()
   const outbox = outboxStore(database)
@@ -277,7 +281,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
-    createContext: contextFactory(stores, indexStores(lists.database), refusalNotes(database, log)),
+    createContext: contextFactory(stores, storesOf(lists.database), refusalNotes(database, log)),
     formatError: createFormatError(log),
     authenticate: authenticateBy({ components, limits, log }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),

@@ -4,6 +4,8 @@
  */
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { liveProducts } from '../assets/live-products.ts'
+import { ofContract } from '../index/contract.ts'
 import { cleanLine, parseInstant } from '../domain/text.ts'
 import { type Keyset, productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
@@ -95,14 +97,18 @@ const textOf = (text: string | null) => (text === null ? null : cleanLine(text))
 const products: List = {
   head: 'id tag_id name brand serial_number gtin state flagged verified created_at updated_at'.split(' '),
   addressHead: ['owner'],
-  async read({ store }, after) {
+  async read({ store, chain }, after) {
+    const source =
+      chain === null
+        ? productStore(store.database)
+        : liveProducts(productStore(ofContract(store.database, chain.contract)), chain.reader)
     const page = {
       condition: { kind: 'and', of: [] },
       by: 'created',
       descending: false,
       limit: rowsPerPage,
     } as const
-    return (await productStore(store.database).page({ ...page, after })).map((row) => ({
+    return (await source.page({ ...page, after })).map((row) => ({
       cells: [
         row.tokenId,
         textOf(row.tagId) ?? row.tagHash,

@@ -14,6 +14,7 @@ import {
   type CallEncoding,
   createEncodingDetector,
   type DetectEncoding,
+  isOfRegistry,
   type ReadInterface,
 } from './calls/encodings.ts'
 import { createProvenRead, proofEncoding, registrySlots, type Slots } from './calls/storage-proof.ts'
@@ -78,6 +79,7 @@ export function createAssetReader(options: AssetReaderOptions) {
   const batch = createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical: heads.discard })
   let hits = 0
   let misses = 0
+  let isRegistry = options.interface === 'registry'
 
   async function pin(deadline: number) {
     const block = await heads.current(deadline)
@@ -161,9 +163,24 @@ export function createAssetReader(options: AssetReaderOptions) {
     throw chainUnavailable('the pinned block is not canonical, again')
   }
 
+  /**
+   * Returns whether each change of a record emits an event, so that an index of events has it. It asks the contract where the setting is
+   * `auto`, until it is known to. Throws CHAIN_UNAVAILABLE.
+   */
+  async function emitsChanges(): Promise<boolean> {
+    if (isRegistry || options.interface === 'foreign') return isRegistry
+    const deadline = performance.now() + readTimeoutMs
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const pinned = await pin(deadline)
+      if (pinned !== nonCanonical) return (isRegistry = isOfRegistry(pinned.encoding))
+    }
+    throw chainUnavailable('the pinned block is not canonical, again')
+  }
+
   return {
     read,
     readByTag,
+    emitsChanges,
     /** Returns the block at which every current asset holds, if it was resolved lately. Renews it while it is asked for. */
     head: heads.fresh,
     /** Takes note that the chain has this block: the next read resolves the head anew if it is below. */

@@ -14,7 +14,7 @@ import {
 } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { decodeWord, encodeCall } from '../assets/calls/abi.ts'
-import { createEncodingDetector, type ReadInterface } from '../assets/calls/encodings.ts'
+import { createEncodingDetector, isOfRegistry, type ReadInterface } from '../assets/calls/encodings.ts'
 import type { Block } from '../rpc/block.ts'
 import { type NonCanonical, nonCanonical } from '../rpc/source.ts'
 import type { PatientSource } from './patience.ts'
@@ -173,8 +173,9 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
       if (tags === nonCanonical) return tags
       batch.forEach((token, index) => {
         const read = records[index]
-        const fields = read === undefined ? ['record'] : recordFields(token, read.record, isRegistry)
-        if (read !== undefined && isRegistry && read.metadataHash !== token.metadataHash) fields.push('metadataHash')
+        const emitsChanges = isOfRegistry(encoding)
+        const fields = read === undefined ? ['record'] : recordFields(token, read.record, emitsChanges)
+        if (read !== undefined && emitsChanges && read.metadataHash !== token.metadataHash) fields.push('metadataHash')
         const tag = tags?.[index]
         if (tag !== undefined) fields.push(...registryFields(token, tag, block.timestamp))
         if (fields.length > 0) found.push({ tokenId: token.tokenId, fields })
@@ -194,12 +195,12 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
 /** Returned bytes of `getTagByToken` and `pendingTransfer`. */
 type TagAndOffer = Readonly<{ tag: Hex; pending: Hex }>
 
-/** Flags are compared for our own contract only: foreign ones change theirs without an event. */
-function recordFields(token: IndexedToken, record: AssetRecord, isRegistry: boolean): string[] {
+/** Flags are compared where each change of them emits an event. */
+function recordFields(token: IndexedToken, record: AssetRecord, emitsChanges: boolean): string[] {
   const fields: string[] = []
   if (record.owner !== token.owner) fields.push('owner')
   if (record.state !== token.state) fields.push('state')
-  if (isRegistry && record.flags !== token.flags) fields.push('flags')
+  if (emitsChanges && record.flags !== token.flags) fields.push('flags')
   return fields
 }
 

@@ -1,12 +1,15 @@
 /** A contract that is not ours: the existing public deployment's reads, without getAssets, with Multicall3 (spec §1, §2.5, §4.1). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { recheck, type Verdict } from '@touchstone/verdict'
-import { encodeFunctionData } from 'viem'
+import { type Hex, recheck, type Verdict } from '@touchstone/verdict'
+import { encodeFunctionData, toHex } from 'viem'
 import foreign from '../../../../contracts/artifacts/ForeignCore.json' with { type: 'json' }
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { transact } from '../../../src/chain/devchain/transact.ts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import { graphqlOf } from '../../support/graphql/client.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
+import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const core = '0x00000000000000000000000000000000f0e1d2c3'
@@ -34,7 +37,89 @@ describe('a foreign contract', () => {
     const verdict = (await (await world.get('/api/asset/1')).json()) as Verdict
     assert.deepEqual([verdict.state, verdict.authentic], ['RECYCLED', false])
   })
+
+  it('shows the reports of the chain also in GraphQL and in exports, at the block that they name', async () => {
+    const { ask } = await graphqlOf(world)
+    type Product = Pick<Verdict, 'authentic' | 'flagged'> & { readonly verified: boolean; readonly chainRef: ChainRef }
+    const productOf = async () => {
+      const { product } = await ask<{ product: Product | null }>(
+        '{ product(id: "2") { verified authentic flagged chainRef { blockNumber blockHash } } }',
+      )
+      return product
+    }
+    await until(async () => (await productOf()) !== null)
+    await world.components.database.query('update asset set tapped_at = now() where token_id = 2')
+    const before = await productOf()
+    assert.deepEqual([before?.verified, before?.authentic, before?.flagged], [true, true, false])
+
+    await call(world.rpc, 'setFlags', [2n, 0x02])
+    await until(async () => (await productOf())?.flagged === true)
+    const after = await productOf()
+    assert.deepEqual([after?.verified, after?.authentic], [false, false])
+    const { products } = await ask<{ products: { edges: { node: { id: string; verified: boolean } }[] } }>(
+      '{ products(first: 10) { edges { node { id verified } } } }',
+    )
+    assert.deepEqual(
+      products.edges.map(({ node }) => [node.id, node.verified]),
+      ['3', '2', '1'].map((id) => [id, false]),
+    )
+    const block = await world.rpc('eth_getBlockByNumber', [toHex(after?.chainRef.blockNumber ?? 0), false])
+    assert.equal((block as { hash: Hex }).hash, after?.chainRef.blockHash)
+    const { out } = await commandsOf(world)('export', 'products', '--json')
+    const exported = out.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+    const second = exported.find(({ id }) => id === '2')
+    assert.deepEqual([second?.['flagged'], second?.['verified']], [true, false])
+  })
+
+  it('refuses what the index cannot know: filters by reports, their number, and earlier states', async () => {
+    const { ask } = await graphqlOf(world)
+    const refusals = [
+      '{ products(filter: { verified: true }) { totalCount } }',
+      '{ products(filter: { or: [{ not: { flagged: true } }, { report: STOLEN }] }) { edges { node { id } } } }',
+      '{ productStats(groupBy: FLAG) { edges { node { key count } } } }',
+      '{ product(id: "1", block: { number: 3 }) { id } }',
+    ]
+    for (const query of refusals)
+      await assert.rejects(ask(query), /changes reports without an event.*BAD_USER_INPUT/, query)
+    const { products } = await ask<{ products: { totalCount: number } }>(
+      '{ products(filter: { tagged: true }) { totalCount } }',
+    )
+    assert.equal(products.totalCount, 1)
+  })
+
+  it('is not answered for from the index of another contract', async () => {
+    const { database, history, classes, minters } = world.components
+    const { ask } = await graphqlOf(world)
+    const moveIndexTo = (contract: string) =>
+      database.query("update index_cursor set contract = decode($1, 'hex')", [contract.slice(2)])
+    await moveIndexTo(account)
+    const queries = [
+      'product(id: "2") { id }',
+      'products { totalCount }',
+      'transfers { totalCount }',
+      '_meta { hasErrors }',
+    ]
+    for (const query of queries) await until(async () => ask(`{ ${query} }`).then(() => false, isUnavailable))
+    await until(async () => !(await history(2n)).available)
+    await assert.rejects(classes.itemsOfClass('09520123456788'), isUnavailable)
+    await assert.rejects(minters([2n], []), isUnavailable)
+    const exported = await commandsOf(world)('export', 'products')
+    assert.equal(exported.exit, 1)
+    await moveIndexTo(core)
+    await until(async () =>
+      ask('{ product(id: "2") { id } }').then(
+        () => true,
+        () => false,
+      ),
+    )
+  })
 })
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof Error && /DATABASE_UNAVAILABLE|database does not answer/.test(error.message)
+}
+
+type ChainRef = Readonly<{ blockNumber: number; blockHash: Hex }>
 
 async function deployForeign(url: string): Promise<string> {
   const rpc = createRpcClient({ url, timeoutMs: 60_000 })

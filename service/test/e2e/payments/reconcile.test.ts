@@ -180,7 +180,7 @@ describe('after a crash', () => {
     await world.submit(payment)
     await world.mine()
     await stored(payment)
-    const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: onDemand })
+    const gateway = await world.open({ ledger: onDemand })
     const answer = await buy(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
     await gateway.close()
@@ -208,7 +208,7 @@ describe('after a crash', () => {
         if (isLate && rows.length > 0) await link()
         return rows
       }
-      const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: { ...onDemand, adopt } })
+      const gateway = await world.open({ ledger: { ...onDemand, adopt } })
       assert.equal((await buy(gateway.url, token, payment)).status, 200)
       assert.equal(await charged(), price)
       await gateway.close()

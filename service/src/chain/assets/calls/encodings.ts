@@ -43,6 +43,11 @@ export type CallEncoding = Readonly<{
   byTags: (tagHashes: readonly Hex[], block: Block, deadline: number) => Promise<readonly TaggedState[] | NonCanonical>
 }>
 
+/** Returns whether the contract is a registry of this project, where each change of a record emits an event. */
+export function isOfRegistry({ name }: Pick<CallEncoding, 'name'>): boolean {
+  return name === 'getAssetsWithMetadata' || name === 'proof'
+}
+
 /** `registry`: our own contract, nothing is asked. `foreign`: no list reads. `auto`: by ERC-165. */
 export type ReadInterface = 'registry' | 'foreign' | 'auto'
 
