@@ -30,6 +30,6 @@ export function liveProducts(store: ProductStore, records: Records): ProductStor
     byTokens: (tokenIds) => live(store.byTokens(tokenIds)),
     byTags: (tagHashes) => live(store.byTags(tagHashes)),
     page: (page) => live(store.page(page)),
-    count: store.count,
+    count: (condition) => store.count(condition),
   }
 }
