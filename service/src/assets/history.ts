@@ -7,6 +7,7 @@ import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, owner
 import type { BlockId } from '../domain/chain.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import type { HistoryStore } from '../index/history.ts'
+import { projectAssets } from '../index/project.ts'
 import { reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { memoize } from '../lib/memoize.ts'
@@ -32,15 +33,22 @@ export type HistoryEvent = EventFacts &
 
 /**
  * Every event up to `block`, the oldest first; none for a token that does not exist. It is not available when the index has not come
- * to the block or cannot be read, or when its events do not lead from the mint to the state at the block.
+ * to the block or cannot be read, or when its events do not lead from the mint to the record at the block.
  */
 export type History =
   | { readonly available: true; readonly block: BlockId; readonly events: readonly HistoryEvent[] }
   | { readonly available: false; readonly block: BlockId; readonly reason: HistoryGap }
 type HistoryGap = 'INDEX_BEHIND' | 'INDEX_UNAVAILABLE' | 'INDEX_MISMATCH'
 
-/** A record with the block at which it was read. */
-type Reading = { readonly asset: { readonly record: Pick<AssetRecord, 'state'> }; readonly block: BlockId }
+/** The record of a token, with the block at which it was read. */
+type Reading = {
+  readonly asset: {
+    /** A verdict has no owner. */
+    readonly record: Pick<AssetRecord, 'state' | 'flags'> & Partial<Pick<AssetRecord, 'owner'>>
+    readonly metadataHash: Hex | null
+  }
+  readonly block: BlockId
+}
 
 /** Reads the history up to the block of `reading`, or of the newest one. Throws CHAIN_UNAVAILABLE when the state cannot be read. */
 export type Histories = (tokenId: bigint, reading?: Reading) => Promise<History>
@@ -53,6 +61,8 @@ const mostEvents = 1_000
 type HistoriesOptions = {
   readonly assets: {
     readonly read: (tokenId: bigint) => Promise<Reading>
+    /** Returns whether each change of a record emits an event. */
+    readonly emitsChanges: () => Promise<boolean>
   }
   readonly index: { readonly until: (blockNumber: bigint, withinMs: number) => Promise<boolean> }
   readonly store: Pick<HistoryStore, 'of'>
@@ -62,26 +72,27 @@ type HistoriesOptions = {
 }
 
 export function createHistories({ assets, index, store, contract, chainId, log }: HistoriesOptions): Histories {
-  async function eventsUpTo(tokenId: bigint, block: BlockId): Promise<readonly HistoryEvent[] | HistoryGap> {
+  async function rowsUpTo(tokenId: bigint, block: BlockId): Promise<readonly AssetEvent[] | HistoryGap> {
     if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
     const indexed = await store.of(tokenId, mostEvents + 1, block.number)
     if (!holdsAt(block, indexed)) return 'INDEX_BEHIND'
     if (indexed.rows.length > mostEvents) throw new Error(`the token has more than ${mostEvents} events`)
-    const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
-    return toEvents(rows, { contract, chainId, tokenId })
+    return indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
   }
 
   return async (tokenId, reading) => {
     const { asset, block } = reading ?? (await assets.read(tokenId))
     if (asset.record.state === 0) return { available: true, block, events: [] }
-    const events = await eventsUpTo(tokenId, block).catch((error: unknown): HistoryGap => {
+    const emitsChanges = await assets.emitsChanges()
+    const rows = await rowsUpTo(tokenId, block).catch((error: unknown): HistoryGap => {
       log.warn('history not read', { tokenId, reason: reasonOf(error) })
       return 'INDEX_UNAVAILABLE'
     })
-    if (typeof events === 'string') return { available: false, block, reason: events }
-    if (events[0]?.type === 'AssetMinted' && leadsTo(asset.record.state, events))
-      return { available: true, block, events }
-    log.warn('history does not lead to the present state', { tokenId, block: block.number })
+    if (typeof rows === 'string') return { available: false, block, reason: rows }
+    const events = toEvents(rows, { contract, chainId, tokenId })
+    const isWhole = events[0]?.type === 'AssetMinted' && leadsTo(asset.record.state, events)
+    if (isWhole && endsAt(asset, rows, emitsChanges)) return { available: true, block, events }
+    log.warn('history does not lead to the present record', { tokenId, block: block.number })
     return { available: false, block, reason: 'INDEX_MISMATCH' }
   }
 }
@@ -218,6 +229,22 @@ function toState(code: number | null): LifecycleState {
   const state = lifecycleStates[code ?? -1]
   if (state === undefined) throw new RangeError('There is no such lifecycle state.')
   return state
+}
+
+/**
+ * Returns whether the events end at owner, flags and metadata hash of a record: the log of a change may have been missed. Flags and hash are
+ * compared where each change of them emits an event.
+ */
+function endsAt(
+  { record, metadataHash }: Reading['asset'],
+  rows: readonly AssetEvent[],
+  emitsChanges: boolean,
+): boolean {
+  const [last] = projectAssets(rows)
+  if (last === undefined || (record.owner !== undefined && last.owner !== record.owner)) return false
+  if (!emitsChanges) return true
+  const hash = BigInt(last.metadataHash ?? 0) === 0n ? null : last.metadataHash
+  return (last.flags ?? 0) === record.flags && hash === metadataHash
 }
 
 /** Returns whether the events lead from none, state by state without a gap, to the state of the record. */

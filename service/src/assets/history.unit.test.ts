@@ -5,7 +5,7 @@ import { noMembers } from '../../test/support/index/rows.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { createLog } from '../lib/log.ts'
 import { encodeWord } from '../lib/words.ts'
-import { createHistories, createStateChanges } from './history.ts'
+import { createHistories, createStateChanges, type Histories } from './history.ts'
 
 const owner = `0x${'a'.repeat(40)}` as const
 const hashOf = (number: bigint) => `0x${encodeWord(number)}` as const
@@ -30,13 +30,14 @@ function eventAt(index: number, event: Partial<AssetEvent>): AssetEvent {
 describe('the history of a token with a thousand events', () => {
   it('commits to each account once', async (t) => {
     const mint = [
-      eventAt(0, { kind: eventKinds.AssetMinted }),
+      eventAt(0, { kind: eventKinds.AssetMinted, to: owner }),
       eventAt(1, { kind: eventKinds.StateChanged, fromState: 0, toState: 1 }),
     ]
     const rows = [...mint, ...Array.from({ length: 998 }, (_, index) => eventAt(index + 2, { flags: index % 2 }))]
     const histories = createHistories({
       assets: {
-        read: async () => ({ asset: { record: { owner, timestamp: 1n, state: 1, flags: 0, reserved: 0 } }, block }),
+        read: async () => ({ asset: { record: { owner, state: 1, flags: 1 }, metadataHash: null }, block }),
+        emitsChanges: async () => true,
       },
       index: { until: async () => true },
       store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows }) },
@@ -51,6 +52,49 @@ describe('the history of a token with a thousand events', () => {
     assert.equal(history.events.length, 1_000)
     assert.equal(new Set(history.events.map(({ actorCommitment }) => actorCommitment)).size, 1)
     assert.ok(numbers < 100, `${numbers} numbers were made`)
+  })
+})
+
+describe('a history of which the log of one change was missed', () => {
+  const other = `0x${'b'.repeat(40)}` as const
+  const rows = [
+    eventAt(0, { kind: eventKinds.AssetMinted, to: owner, data: hashOf(1n) }),
+    eventAt(1, { kind: eventKinds.StateChanged, fromState: 0, toState: 1 }),
+    eventAt(2, { flags: 2 }),
+    eventAt(3, { kind: eventKinds.MetadataHashSet, data: hashOf(2n) }),
+  ]
+  const record = { owner, state: 1, flags: 2 } as const
+  const asked = async (
+    asset: NonNullable<Parameters<Histories>[1]>['asset'],
+    { emitsChanges = true, events = rows } = {},
+  ) => {
+    const histories = createHistories({
+      assets: { read: () => assert.fail('read'), emitsChanges: async () => emitsChanges },
+      index: { until: async () => true },
+      store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows: events }) },
+      contract: `0x${'c'.repeat(40)}`,
+      chainId: 84532,
+      log: createLog(() => {}, 'silent'),
+    })
+    const history = await histories(7n, { asset, block })
+    return history.available ? 'available' : history.reason
+  }
+
+  it('is not available where owner, flags or metadata hash of the record are others', async () => {
+    const metadataHash = hashOf(2n)
+    assert.equal(await asked({ record, metadataHash }), 'available')
+    assert.equal(await asked({ record: { ...record, owner: other }, metadataHash }), 'INDEX_MISMATCH')
+    assert.equal(await asked({ record: { ...record, flags: 0 }, metadataHash }), 'INDEX_MISMATCH')
+    assert.equal(await asked({ record, metadataHash: hashOf(3n) }), 'INDEX_MISMATCH')
+    assert.equal(await asked({ record, metadataHash: null }), 'INDEX_MISMATCH')
+  })
+
+  it('is held against what the contract emits an event for, and what is known of the record', async () => {
+    const foreign = { record: { ...record, flags: 0 }, metadataHash: null }
+    assert.equal(await asked(foreign, { emitsChanges: false }), 'available')
+    assert.equal(await asked({ record: { state: 1, flags: 2 }, metadataHash: hashOf(2n) }), 'available')
+    const events = [...rows.slice(0, 3), eventAt(3, { kind: eventKinds.MetadataHashSet, data: hashOf(0n) })]
+    assert.equal(await asked({ record, metadataHash: null }, { events }), 'available')
   })
 })
 

@@ -140,7 +140,10 @@ function bitsOf(members: List['members']): StatusBits {
       .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
       .sort((a, b) => a - b)
   const isRecycled = ({ state }: AssetRecord) => state === 6
-  const isSuspended = (record: AssetRecord) => isFlagged(record) || isSealOpened(record) || isRecycled(record)
+  // A token without a record was minted in a block that is no longer of the chain, or in another contract.
+  const isMissing = ({ state }: AssetRecord) => state === 0
+  const isSuspended = (record: AssetRecord) =>
+    isMissing(record) || isFlagged(record) || isSealOpened(record) || isRecycled(record)
   return { suspension: indexes(isSuspended), revocation: indexes(isRecycled) }
 }
 

@@ -206,6 +206,13 @@ describe('the bits of a status list', () => {
     assert.deepEqual(await bits(1), { suspension: [], revocation: [] })
   })
 
+  it('are set for a token that the chain does not have, which may come back', async () => {
+    const { bits, change } = world({ 1: { state: 0 }, 2: { state: 3 } })
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [] })
+    change('1', 1)
+    assert.deepEqual(await bits(1), { suspension: [], revocation: [] })
+  })
+
   it('are read again only for what has changed, and stay the same object while they stay the same', async () => {
     const { bits, change, state } = world({ 1: { state: 4 }, 2: { state: 4 }, 3: { state: 4 } })
     const first = await bits(1)

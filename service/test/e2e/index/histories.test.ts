@@ -96,9 +96,10 @@ for (const { name, open, skip } of testDatabases())
 
     /** Reads the record of a token, and the head of the chain. */
     async function readingOf(tokenId: bigint) {
-      const [, timestamp, state] = (await chain.read('getAsset', tokenId)) as [Hex, bigint, StateCode]
+      const [, timestamp, state, flags] = (await chain.read('getAsset', tokenId)) as [Hex, bigint, StateCode, number]
       const head = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { number: Hex; hash: Hex }
-      return { asset: { record: { state, timestamp } }, block: { number: BigInt(head.number), hash: head.hash } }
+      const block = { number: BigInt(head.number), hash: head.hash }
+      return { asset: { record: { state, flags, timestamp }, metadataHash: null }, block }
     }
     async function mineLater() {
       await chain.rpc('evm_increaseTime', 60)
@@ -117,7 +118,7 @@ for (const { name, open, skip } of testDatabases())
       const options = { store, contract, chainId: 84532, log }
       const histories = createHistories({
         ...options,
-        assets: { read: () => assert.fail('read') },
+        assets: { read: () => assert.fail('read'), emitsChanges: async () => true },
         index: { until: async (number) => ((await store.cursor())?.number ?? -1n) >= number },
       })
       const history = await histories(tokenId, reading)
@@ -173,7 +174,7 @@ for (const { name, open, skip } of testDatabases())
       await index()
       assert.deepEqual(await ask(2n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
       const { block, asset } = await readingOf(2n)
-      const stale = { block, asset: { record: { ...asset.record, state: 4 as const } } }
+      const stale = { block, asset: { ...asset, record: { ...asset.record, state: 4 as const } } }
       assert.deepEqual(await ask(2n, stale), ['INDEX_UNAVAILABLE', null], 'the changes lead to another state')
     })
   })

@@ -15,6 +15,7 @@ import { readContract } from '../../support/contract.ts'
 import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { gs1LinksetErrors } from '../../support/passport/documents.ts'
 import { until } from '../../support/wait.ts'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 type Evidence = {
@@ -337,6 +338,23 @@ describe('public product information', () => {
       const link = (serial: string) => `${world.url}/01/${model}/21/${serial}`
       assert.deepEqual([await read(link('M-0')), await read(link('M-1'))], ['active', 'inactive'])
       assert.equal(await read(model), 'active')
+    })
+
+    it('is invalid, and never later than the chain, for a model of which no text is left', async () => {
+      const { tokenIds } = await world.write({
+        kind: 'mint',
+        to: publishedAddresses[0] as Hex,
+        metadataHash: `0x${'5e'.repeat(32)}`,
+      })
+      const [tokenId = 0n] = tokenIds
+      const model = '09520123456801'
+      assert.ok((await world.components.items.register({ tokenId, gtin: model, serial: 'T-1' })).ok)
+      await indexed(tokenId)
+      const passport = bodyOf<Passport>(await ask(`/dppsByProductId/${id(model)}`, 'readDppByProductId'))
+      assert.equal(passport.dppStatus, 'invalid')
+      assert.ok(passport.lastUpdate > '2020', passport.lastUpdate)
+      const dated = await ask(`/dppsByProductIdAndDate/${id(model)}?date=2099-01-01`, 'readDppByProductIdAndDate')
+      assert.deepEqual(resultOf(dated), [400, 'ClientErrorBadRequest'])
     })
 
     it('gives a past version, and where on chain its text was set', async () => {

@@ -221,10 +221,10 @@ export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportK
 }
 
 /** Returns the verdict as a reading of the record, for what is read up to its block. */
-function readingOf({ verdict, timestamp, metadataHash }: Found) {
+function readingOf({ verdict, flags, timestamp, metadataHash }: Found) {
   const { state_code: state, chainRef } = verdict
   const block = { number: BigInt(chainRef.block_number), hash: chainRef.block_hash as Hex }
-  return { asset: { record: { state, timestamp: BigInt(timestamp) }, metadataHash }, block }
+  return { asset: { record: { state, flags, timestamp: BigInt(timestamp) }, metadataHash }, block }
 }
 
 type Past = { readonly history: History | null; readonly changes: readonly HistoryEvent[] | null }

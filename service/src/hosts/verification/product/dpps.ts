@@ -77,7 +77,7 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
     })
     if (record === null) return result('notFound', headers)
     // Another version may begin in a block after the one that is read.
-    const readTo = Math.min(...record.evidence.map(({ block }) => Number(block.timestamp ?? 0n)))
+    const readTo = Math.min(...record.items.map(({ block }) => Number(block.timestamp ?? 0n)))
     if (at !== undefined && at > readTo)
       return at * 1000 > now() ? result('badDate', headers) : notReadYet({ at, readTo }, headers)
     const respond = (document: object, type: string) => documentResponse(c, document, type, headers, caller.isKeyed)
@@ -89,11 +89,13 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
     return element === null ? result('noElement', headers) : respond(element, 'application/json')
   }
 
-  function headerOf({ isRecycled, evidence }: ProductRecord) {
-    const changes = evidence.map(({ version }) => Number(version?.event.timestamp ?? 0n))
-    const isMismatch = evidence.some(({ matches }) => matches === false)
+  /** A model or a batch is made of its readable items. Where there is none, its passport has no facts and is invalid. */
+  function headerOf({ isRecycled, evidence, items }: ProductRecord) {
+    const used = evidence.length > 0 ? evidence : items
+    const changes = used.map(({ version }) => Number(version?.event.timestamp ?? 0n))
+    const isInvalid = evidence.length === 0 || evidence.some(({ matches }) => matches === false)
     return {
-      status: isMismatch ? 'invalid' : isRecycled ? 'inactive' : 'active',
+      status: isInvalid ? 'invalid' : isRecycled ? 'inactive' : 'active',
       lastUpdate: Math.max(0, ...changes),
       economicOperatorId: didOf(baseUrl),
     } as const

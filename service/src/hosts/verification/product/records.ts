@@ -33,7 +33,10 @@ export type ProductSite = {
   readonly metadataTexts: { readonly get: (hash: Hex) => Promise<string | undefined> }
   readonly reader: {
     readonly read: (tokenId: bigint) => Promise<{
-      readonly asset: { readonly record: Pick<AssetRecord, 'state'>; readonly metadataHash: Hex | null }
+      readonly asset: {
+        readonly record: Pick<AssetRecord, 'state' | 'flags'>
+        readonly metadataHash: Hex | null
+      }
       readonly block: Anchor['block']
     }>
   }
@@ -56,6 +59,8 @@ export type ProductRecord = {
   readonly text: ProductText
   readonly details: ProductDetails
   readonly evidence: readonly Anchor[]
+  /** The anchors of all items that were read, those without a readable text too. */
+  readonly items: readonly Anchor[]
   /** Whether the item is recycled. A model or a batch never is: only some of its items are read, and more can be minted. */
   readonly isRecycled: boolean
   /** The events of an item; none where the history was not asked for. */
@@ -87,6 +92,7 @@ export async function readProduct(
     text,
     details,
     evidence: (isItem ? used : readable).map(({ anchor }) => anchor),
+    items: used.map(({ anchor }) => anchor),
     isRecycled: isItem && used[0]?.state === 'RECYCLED',
     events: isItem ? (used[0]?.events ?? []) : [],
   }
@@ -159,7 +165,7 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   const events = reading.history === true || reading.at !== undefined ? await eventsOf(site, tokenId, found) : []
   const version = events.length === 0 ? null : versionIn(events, reading.at)
   if (reading.at !== undefined && version === null) return null
-  const metadataHash = version?.metadataHash ?? asset.metadataHash
+  const metadataHash = reading.at === undefined ? asset.metadataHash : (version?.metadataHash ?? null)
   const text = metadataHash === null ? undefined : await site.metadata.stored(metadataHash)
   const metadata = passportMetadata(metadataHash, text)
   const detailsHash = metadata.status === 'match' ? (metadata.details ?? null) : null
