@@ -232,7 +232,7 @@ function toState(code: number | null): LifecycleState {
 }
 
 /**
- * Returns whether the events end at owner, flags and metadata hash of a record: the log of a change may have been missed. Flags and hash are
+ * Returns whether the events end at owner, flags and metadata hash of a record. The log of a change may have been missed. Flags and hash are
  * compared where each change of them emits an event.
  */
 function endsAt(

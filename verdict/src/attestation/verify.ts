@@ -25,7 +25,7 @@ export type AttestationTrust = Readonly<{
   keys?: unknown
   /** The token you asked about. If left out, the token of the answer is not checked. */
   tokenId?: bigint | string | undefined
-  /** The core contract you trust. */
+  /** The core contract you trust. Left out, it is the one that the document of `keys` names; a list of keys and a signer name none. */
   contract?: Hex | undefined
   /** Oldest acceptable attestation in seconds, 300 by default; `Infinity` for one that was kept. */
   maxAgeSeconds?: number | undefined
@@ -184,7 +184,7 @@ function trustChecks(
   const young = age <= maxAgeSeconds && age >= -clockTolerance
   const checks = [
     pin('token asked for', String(statement.tokenId), tokenId === undefined ? undefined : askedTokenId(tokenId)),
-    pin('contract trusted', statement.verifyingContract, contract),
+    pin('contract trusted', statement.verifyingContract, contract ?? contractOf(keys)),
     { field: 'age', ok: young, claimed: `${age} s`, found: `at most ${maxAgeSeconds} s` },
   ]
   if (trusted === undefined && keys === undefined)
@@ -192,6 +192,12 @@ function trustChecks(
   if (trusted !== undefined) checks.push(pin('signer trusted', signer ?? 'none', trusted))
   if (keys !== undefined) checks.push(publishedCheck(keys, { signer, timestamp, now }))
   return checks
+}
+
+/** Returns the contract that the published document names; undefined where it names none. */
+function contractOf(document: unknown): string | undefined {
+  const named = isObject(document) ? document['contract'] : undefined
+  return named === undefined ? undefined : String(named)
 }
 
 /** A key counts when it is active or retired and its time has begun. The attestation must be issued in its time. */

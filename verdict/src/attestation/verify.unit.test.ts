@@ -347,6 +347,16 @@ describe('the published key of a report', () => {
     )
   })
 
+  it('is of the contract that the published document names, unless the caller names one', () => {
+    const document = { contract, keys: [key] }
+    const other = { ...document, contract: stranger.address }
+    const failing = (trusted: AttestationTrust) => failed(verifyAttestation(whole, { now, ...trusted }))
+    assert.deepEqual(failing({ keys: document }), [])
+    assert.deepEqual(failing({ keys: other }), ['contract trusted'])
+    assert.deepEqual(failing({ keys: { ...document, contract: 7 } }), ['contract trusted'])
+    assert.deepEqual(failing({ keys: other, contract }), [])
+  })
+
   it('is refused with the reason', () => {
     assert.deepEqual(row('x'), refused('the published keys cannot be read'))
     assert.deepEqual(row({ list: [key] }), refused('the published keys cannot be read'))

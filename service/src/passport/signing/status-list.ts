@@ -140,7 +140,7 @@ function bitsOf(members: List['members']): StatusBits {
       .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
       .sort((a, b) => a - b)
   const isRecycled = ({ state }: AssetRecord) => state === 6
-  // A token without a record was minted in a block that is no longer of the chain, or in another contract.
+  // The block of its mint is no longer of the chain, or the mint was in another contract.
   const isMissing = ({ state }: AssetRecord) => state === 0
   const isSuspended = (record: AssetRecord) =>
     isMissing(record) || isFlagged(record) || isSealOpened(record) || isRecycled(record)

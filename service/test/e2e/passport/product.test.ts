@@ -353,7 +353,10 @@ describe('public product information', () => {
       const passport = bodyOf<Passport>(await ask(`/dppsByProductId/${id(model)}`, 'readDppByProductId'))
       assert.equal(passport.dppStatus, 'invalid')
       assert.ok(passport.lastUpdate > '2020', passport.lastUpdate)
-      const dated = await ask(`/dppsByProductIdAndDate/${id(model)}?date=2099-01-01`, 'readDppByProductIdAndDate')
+      const dated = await ask(
+        `/dppsByProductIdAndDate/${id(model)}?date=2099-01-01`,
+        'readDppVersionByProductIdAndDate',
+      )
       assert.deepEqual(resultOf(dated), [400, 'ClientErrorBadRequest'])
     })
 
