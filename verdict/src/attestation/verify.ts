@@ -197,7 +197,7 @@ function trustChecks(
 /** Returns the contract that the published document names; undefined where it names none. */
 function contractOf(document: unknown): string | undefined {
   const named = isObject(document) ? document['contract'] : undefined
-  return named === undefined ? undefined : String(named)
+  return named === undefined || typeof named === 'string' ? named : 'no address'
 }
 
 /** A key counts when it is active or retired and its time has begun. The attestation must be issued in its time. */
