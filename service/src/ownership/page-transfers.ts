@@ -127,7 +127,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       requestId?: string,
     ): Promise<OfferOutcome> {
       const position = await transfers.position(tokenId)
-      const { offer, block } = position
+      const { record, offer, block } = position
       const signed = (nonce: number) =>
         isSigned(
           position,
@@ -137,7 +137,11 @@ export function createPageTransfers(deps: SignedWriteDeps) {
         )
       // The same signed offer, sent again while it stands, is the same offer.
       const isStanding =
-        offer.to === to && offer.expiry === expiry && offer.nonce > 0 && (await signed(offer.nonce - 1))
+        account === record.owner &&
+        offer.to === to &&
+        offer.expiry === expiry &&
+        offer.nonce > 0 &&
+        (await signed(offer.nonce - 1))
       if (isStanding) return { status: 'mined', transferId: `${tokenId}-${offer.nonce}` }
       const refusal = offerRefusal(position, { account, to })
       if (refusal !== null) return refusal

@@ -1,7 +1,7 @@
 /** Steps of ownership that the routes of the page refuse, and repeats of those that they took (decisions/0037). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it, mock } from 'node:test'
-import { assetFlags } from '@touchstone/verdict'
+import { assetFlags, type Hex } from '@touchstone/verdict'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { signRecoverable } from 'tiny-secp256k1'
 import { bytesToHex, hashTypedData, hexToBytes, zeroHash } from 'viem'
@@ -155,6 +155,19 @@ describe('the routes of ownership in the page', () => {
     assert.deepEqual(await own.send('/transfer', first.signed), first.sent)
     assert.deepEqual(await accept({ transferId: second.transferId }), [404, 'over'])
     assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
+  })
+
+  it('refuses another account that signs the values of a standing offer as its own', async () => {
+    const [seller, stranger] = [newAccount(), newAccount()]
+    const item = await own.claimed(seller)
+    const { transferId, signed } = await own.offered(item, { seller, to: newAccount().address })
+    const nonce = Number(transferId.split('-')[1]) - 1
+    const terms = { to: signed.to as Hex, expiry: BigInt(signed.deadline ?? 0), messageHash: zeroHash }
+    const message = { tokenId: item.tokenId, from: stranger.address, nonce, ...terms }
+    const { domain } = world.components.transferReads
+    const signature = await stranger.signTypedData(registryTypedData(domain, 'InitiateTransfer', message))
+    const sent = await own.send('/transfer', { ...signed, account: stranger.address, signature })
+    assert.deepEqual(own.reasonOf(sent), [403, 'notOwner'])
   })
 
   it('takes a step for a tap of a chip that was written anew, although its former life had a tap of this number', async () => {
