@@ -4,7 +4,7 @@
  */
 import { lifecycleStates, type Hex, isSealOpened } from '@touchstone/verdict'
 import type { WriteRequest } from '../chain/transactions/calls.ts'
-import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
+import { walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { consentOf } from './consents.ts'
 import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
@@ -56,9 +56,8 @@ export function createClaims(deps: SignedWriteDeps) {
       if (!isClaimable(position)) return 'taken'
       if (earlier !== undefined) return 'used'
       const { signer, signable } = consentOf(position, { claimant, deadline })
-      const digest = digestOf(transfers.domain, signable)
       const isInTime = deadline > position.block.timestamp && deadline <= position.block.timestamp + 2n * consentSeconds
-      if (!isInTime || !(await transfers.isSignedBy({ signer, digest, signature }, position.block))) return 'unsigned'
+      if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
       const attestation = await writer.attestClaim({ tokenId, claimant, tapCounter, deadline })
       if (!attestation.ok) return 'refused'
       const { attester, attesterSignature } = attestation

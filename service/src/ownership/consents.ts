@@ -1,5 +1,6 @@
 /** The consents to the steps of an item's life: what a party signs, and which account must have signed (spec §3, §4.9). */
 import type { Hex } from '@touchstone/verdict'
+import type { WriteRequest } from '../chain/transactions/calls.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import type { Signable } from '../chain/transactions/typed-data.ts'
 
@@ -41,6 +42,16 @@ export const answers = {
       signable: { type: 'CancelTransfer', message: { tokenId, from, nonce } } as Signable,
     }
   },
+}
+
+/** Returns the transaction that sends an answer which `signer` signed. */
+export function answerRequest(
+  action: keyof typeof answers,
+  { tokenId, signer, signature }: Readonly<{ tokenId: bigint; signer: Hex; signature: Hex }>,
+): WriteRequest {
+  return action === 'ACCEPT'
+    ? { kind: 'acceptTransferBySig', tokenId, signature }
+    : { kind: 'cancelTransferBySig', tokenId, signer, signature }
 }
 
 /** Returns what the owner signs to void what was signed and not sent. */

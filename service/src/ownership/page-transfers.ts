@@ -5,11 +5,10 @@
  */
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
-import type { WriteRequest } from '../chain/transactions/calls.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
-import { digestOf, type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
+import { type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferId } from './transfer-id.ts'
-import { answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
+import { answerRequest, answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
 import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the owner made. */
@@ -54,9 +53,6 @@ export function createPageTransfers(deps: SignedWriteDeps) {
   const { transfers } = deps
   const { send, sendFirst, previous } = createSignedWrites(deps)
 
-  function isSigned(position: TransferPosition, signer: Hex, signable: Signable, signature: Hex): Promise<boolean> {
-    return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, position.block)
-  }
   const toSign = (signable: Signable) => ({ typedData: walletTypedData(transfers.domain, signable) })
 
   /** Sends the answer to an offer. The same signature again gets the first outcome, although the offer is over by then. */
@@ -75,12 +71,8 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       return isSame ? send(earlier, key, requestId) : refusal
     }
     const { signable } = answers[action](position, nonce)
-    if (!(await isSigned(position, account, signable, signature))) return 'unsigned'
-    const request: WriteRequest =
-      action === 'ACCEPT'
-        ? { kind: 'acceptTransferBySig', tokenId, signature }
-        : { kind: 'cancelTransferBySig', tokenId, signer: account, signature }
-    return sendFirst(request, key, requestId)
+    if (!(await transfers.isSignedBy({ signer: account, signable, signature }, position))) return 'unsigned'
+    return sendFirst(answerRequest(action, { tokenId, signer: account, signature }), key, requestId)
   }
 
   async function answerTerms(
@@ -128,25 +120,21 @@ export function createPageTransfers(deps: SignedWriteDeps) {
     ): Promise<OfferOutcome> {
       const position = await transfers.position(tokenId)
       const { record, offer, block } = position
-      const signed = (nonce: number) =>
-        isSigned(
-          position,
-          account,
-          offerOf({ tokenId, from: account, to, expiry, messageHash: zeroHash }, nonce),
-          signature,
-        )
+      const terms = { tokenId, from: account, to, expiry, messageHash: zeroHash }
+      const isSigned = (nonce: number) =>
+        transfers.isSignedBy({ signer: account, signable: offerOf(terms, nonce), signature }, position)
       // The same signed offer, sent again while it stands, is the same offer.
       const isStanding =
         account === record.owner &&
         offer.to === to &&
         offer.expiry === expiry &&
         offer.nonce > 0 &&
-        (await signed(offer.nonce - 1))
+        (await isSigned(offer.nonce - 1))
       if (isStanding) return { status: 'mined', transferId: `${tokenId}-${offer.nonce}` }
       const refusal = offerRefusal(position, { account, to })
       if (refusal !== null) return refusal
       const isInTime = expiry > block.timestamp && expiry <= block.timestamp + longestOffer + clockSlack
-      if (!isInTime || !(await signed(offer.nonce))) return 'unsigned'
+      if (!isInTime || !(await isSigned(offer.nonce))) return 'unsigned'
       const key = stepKey('offer', tokenId, epoch, tapCounter)
       const request = { kind: 'initiateTransferBySig', tokenId, to, expiry, messageHash: zeroHash, signature } as const
       const outcome = await send(request, key, requestId)
@@ -184,7 +172,8 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       const position = await transfers.position(tokenId)
       const refusal = voidRefusal(position, account) ?? (await versionRefusal())
       if (refusal !== null) return refusal
-      if (!(await isSigned(position, account, invalidationOf(position), signature))) return 'unsigned'
+      const signable = invalidationOf(position)
+      if (!(await transfers.isSignedBy({ signer: account, signable, signature }, position))) return 'unsigned'
       return send(request, key, requestId)
     },
   }

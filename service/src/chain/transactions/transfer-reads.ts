@@ -10,7 +10,7 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { quantity, requireQuantity } from '../rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { readRegistryVersion } from './registry-version.ts'
-import type { RegistryDomain } from './typed-data.ts'
+import { digestOf, type RegistryDomain, type Signable } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 
 /** `timestamp` is in unix seconds: the clock by which the contract checks deadlines. */
@@ -22,8 +22,7 @@ type Offer = Readonly<{ to: Hex | null; expiry: bigint; nonce: number }>
 /** An asset at a block; addresses in lower case. An asset that does not exist has state 0. */
 export type TransferPosition = Readonly<{ tokenId: bigint; block: TransferBlock; record: AssetRecord; offer: Offer }>
 
-/** `digest` is the EIP-712 hash of the typed data. */
-type SignedDigest = Readonly<{ signer: Hex; digest: Hex; signature: Hex }>
+type Signed = Readonly<{ signer: Hex; signable: Signable; signature: Hex }>
 
 export type TransferReads = ReturnType<typeof createTransferReads>
 
@@ -58,13 +57,14 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
     }
   }
 
+  const domain = { contract, chainId }
   return {
-    domain: { contract, chainId },
+    domain,
     /** Returns the asset at the newest block. Throws CHAIN_UNAVAILABLE. */
     position: (tokenId: bigint): Promise<TransferPosition> => position(tokenId).catch(throwUnavailable),
-    /** Returns whether an account signed, as the contract would decide at this block. Throws CHAIN_UNAVAILABLE. */
-    isSignedBy: (signed: SignedDigest, block: TransferBlock): Promise<boolean> =>
-      isSignedBy(pinnedTo(rpc, block), contract, signed).catch(throwUnavailable),
+    /** Returns whether an account signed, as the contract would decide at the block of this position. Throws CHAIN_UNAVAILABLE. */
+    isSignedBy: (signed: Signed, { block }: Pick<TransferPosition, 'block'>): Promise<boolean> =>
+      isSignedBy(pinnedTo(rpc, block), domain, signed).catch(throwUnavailable),
     /** Reads the version of the contract. Throws CHAIN_UNAVAILABLE. */
     version: (): Promise<number> => readRegistryVersion(rpc, contract),
     /** Notes a block of a receipt: a lower one is not the newest. */
@@ -107,16 +107,18 @@ const mostGas = '0x4c4b40'
 
 /**
  * Checks a signature as the contract's SignatureChecker does. That is, of an account without code by its key (65 bytes, s in the lower
- * half, EIP-2), of one with code, an EIP-7702 delegate too, by ERC-1271 only. `contract` is the caller of a wallet in the transaction.
+ * half, EIP-2), of one with code, an EIP-7702 delegate too, by ERC-1271 only. The contract is the caller of a wallet in the transaction.
  */
-async function isSignedBy(at: PinnedRpc, contract: Hex, { signer, digest, signature }: SignedDigest): Promise<boolean> {
+async function isSignedBy(at: PinnedRpc, domain: RegistryDomain, signed: Signed): Promise<boolean> {
+  const { signer, signable, signature } = signed
+  const digest = digestOf(domain, signable)
   const code = await at('eth_getCode', [signer])
   if (typeof code !== 'string' || !/^0x(?:[0-9a-f]{2})*$/.test(code))
     throw new Error('the answer to eth_getCode is not code')
   if (code === '0x') return recoverSigner(digest, signature) === signer.toLowerCase()
   const data = encodeFunctionData({ abi: wallet, functionName: 'isValidSignature', args: [digest, signature] })
   try {
-    const answer = await at('eth_call', [{ from: contract, to: signer, data, gas: mostGas }])
+    const answer = await at('eth_call', [{ from: domain.contract, to: signer, data, gas: mostGas }])
     return typeof answer === 'string' && answer.slice(0, 66) === magicValue
   } catch (error) {
     if (isFailedCall(error)) return false

@@ -10,12 +10,12 @@ import { digestOf } from '../../chain/transactions/typed-data.ts'
 import type { Sql } from '../../db/database.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
-import { answers, offerOf, type Terms } from '../../ownership/consents.ts'
+import { answerRequest, answers, offerOf, type Terms } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
-import { answerErrors, howToSign, invalidationErrors, isSignedBy, longestMessage, offerErrors } from './typed-data.ts'
+import { answerErrors, howToSign, invalidationErrors, longestMessage, offerErrors } from './typed-data.ts'
 
 /** `nonce` is the one that was signed. `isPending`: the offer was sent before. */
 type CheckedOffer =
@@ -50,7 +50,7 @@ export function createTransferMutations(
   async function checkOffer(position: TransferPosition, terms: Terms, signature: Hex): Promise<CheckedOffer> {
     const { offer } = position
     const isSigned = async (nonce: number) =>
-      nonce >= 0 && isSignedBy(transfers, position, { signer: terms.from, signable: offerOf(terms, nonce), signature })
+      nonce >= 0 && transfers.isSignedBy({ signer: terms.from, signable: offerOf(terms, nonce), signature }, position)
     const before = offer.nonce - 1
     // The same signed offer, sent again while it is pending, is the same transfer.
     if (offer.to === terms.to && offer.expiry === terms.expiry && (await isSigned(before)))
@@ -89,22 +89,10 @@ export function createTransferMutations(
     return [{ field: 'productId', message: `Product ${tokenId} does not exist.` }]
   }
 
-  const accept = answer('ACCEPT', {
-    party: 'recipient',
-    requestOf: ({ tokenId, signature }) => ({ kind: 'acceptTransferBySig', tokenId, signature }),
-  })
-  const cancel = answer('CANCEL', {
-    party: 'owner or the recipient',
-    requestOf: ({ tokenId, signature }, signer) => ({ kind: 'cancelTransferBySig', tokenId, signer, signature }),
-  })
+  const accept = answer('ACCEPT', 'recipient')
+  const cancel = answer('CANCEL', 'owner or the recipient')
 
-  function answer(
-    action: keyof typeof answers,
-    {
-      party,
-      requestOf,
-    }: { readonly party: string; readonly requestOf: (answered: Answer, signer: Hex) => WriteRequest },
-  ) {
+  function answer(action: keyof typeof answers, party: string) {
     return mutation(
       (input: AnswerInput, read) => readAnswer(input, action, read),
       async (answered, context) => {
@@ -114,8 +102,8 @@ export function createTransferMutations(
         if (errors.length > 0) return repeatAnswer(answered, errors, context)
         const { signers, signable } = answers[action](position, nonce)
         for (const signer of signers)
-          if (await isSignedBy(transfers, position, { signer, signable, signature }))
-            return sendAnswer(requestOf(answered, signer), answered, context)
+          if (await transfers.isSignedBy({ signer, signable, signature }, position))
+            return sendAnswer(answerRequest(action, { tokenId, signer, signature }), answered, context)
         return rejectedAt(
           'signature',
           `This is not the signature of the ${party} of this transfer over the typed data of action ${action}. Ask transferTypedData and sign that (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,

@@ -5,7 +5,7 @@
 import { lifecycleStates, reportFlags, zeroAddress, type Hex, type LifecycleState } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
-import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import { walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
 import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
@@ -50,7 +50,7 @@ export async function consentErrors(
   const errors = stepErrors(position, { ...consents[action], deadline: consent.deadline })
   if (errors.length > 0) return errors
   const { signer, signable } = consentOf(position, consent)
-  if (await isSignedBy(transfers, position, { signer, signable, signature: consent.signature })) return []
+  if (await transfers.isSignedBy({ signer, signable, signature: consent.signature }, position)) return []
   const message = `This is not the ${consents[action].party} signature. ${howToSign[action]}`
   return [{ field: 'signature', message }]
 }
@@ -64,7 +64,7 @@ export async function invalidationErrors(
   const errors = await endErrors(transfers, position)
   if (errors.length > 0 || signature === undefined) return errors
   const signer = position.record.owner
-  if (await isSignedBy(transfers, position, { signer, signable: invalidationOf(position), signature })) return []
+  if (await transfers.isSignedBy({ signer, signable: invalidationOf(position), signature }, position)) return []
   const { nonce } = position.offer
   const message = `This is not the owner’s signature over nonce ${nonce} of this product, which rises with every offer: if an offer was sent meanwhile, cancel it. ${howToSign.INVALIDATE}`
   return [{ field: 'signature', message }]
@@ -81,15 +81,6 @@ async function endErrors(transfers: TransferReads, { tokenId, record }: Transfer
   const message =
     'This registry is version 1 of the contract, which cannot void a signed offer. It counts until its deadline; an offer that is sent can be cancelled.'
   return [{ field: 'input', message }]
-}
-
-/** Returns whether an account signed, as the contract would judge at the block of the position. */
-export function isSignedBy(
-  transfers: TransferReads,
-  { block }: TransferPosition,
-  { signer, signable, signature }: { readonly signer: Hex; readonly signable: Signable; readonly signature: Hex },
-): Promise<boolean> {
-  return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, block)
 }
 
 type StepInput = Input<never, 'productId' | 'transferId' | 'toAddress' | 'message' | 'deadline'> & {

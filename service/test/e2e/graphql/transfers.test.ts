@@ -235,12 +235,12 @@ describe('the reads of transfers', () => {
   after(() => rpc.close())
 
   const none = 2n ** 200n
-  const consent = { tokenId: 1n, claimant: alice.address, nonce: 0, deadline: 1n }
+  const message = { tokenId: 1n, claimant: alice.address, nonce: 0, deadline: 1n }
+  const signable = { type: 'ClaimConsent', message } as const
   async function isSigned(): Promise<boolean> {
-    const digest = digestOf(reads.domain, { type: 'ClaimConsent', message: consent })
-    const { block } = await reads.position(1n)
-    const signature = await alice.sign({ hash: digest })
-    const by = (signer: Hex) => reads.isSignedBy({ signer, digest, signature }, block)
+    const position = await reads.position(1n)
+    const signature = await alice.sign({ hash: digestOf(reads.domain, signable) })
+    const by = (signer: Hex) => reads.isSignedBy({ signer, signable, signature }, position)
     assert.equal(await by(bob.address), false)
     return by(alice.address)
   }
@@ -271,12 +271,11 @@ describe('the reads of transfers', () => {
   for (const name of faults) {
     it(`are CHAIN_UNAVAILABLE after «${name}», never an answer`, async () => {
       rpc.set('none')
-      const { block } = await reads.position(none)
-      const digest: Hex = `0x${'1'.repeat(64)}`
+      const position = await reads.position(none)
       rpc.set(name)
       await assert.rejects(reads.position(none), { code: 'CHAIN_UNAVAILABLE' })
       if (name === 'empty-result') return // that is a wallet which does not answer
-      await assert.rejects(reads.isSignedBy({ signer: alice.address, digest, signature: '0x12' }, block), {
+      await assert.rejects(reads.isSignedBy({ signer: alice.address, signable, signature: '0x12' }, position), {
         code: 'CHAIN_UNAVAILABLE',
       })
     })

@@ -57,14 +57,9 @@ describe('a service with two providers', () => {
     const claim = { tokenId, claimant: owner, tapCounter: 1, deadline: 4_000_000_000n }
     assert.ok((await writer.attestClaim(claim)).ok)
     const account = privateKeyToAccount(publishedKey(0))
-    const consent = { type: 'ClaimConsent', message: { tokenId, claimant: owner, nonce: 0, deadline: 1n } } as const
-    const digest = digestOf(transferReads.domain, consent)
-    assert.ok(
-      await transferReads.isSignedBy(
-        { signer: owner, digest, signature: await account.sign({ hash: digest }) },
-        position.block,
-      ),
-    )
+    const signable = { type: 'ClaimConsent', message: { tokenId, claimant: owner, nonce: 0, deadline: 1n } } as const
+    const signature = await account.sign({ hash: digestOf(transferReads.domain, signable) })
+    assert.ok(await transferReads.isSignedBy({ signer: owner, signable, signature }, position))
     assert.equal((await unpaid()).status, 402)
     assert.equal((await buySettled(world.urls.gateway, 1n, await sign(payer))).status, 200)
   }
