@@ -8,7 +8,7 @@ import { createTransferReads } from '../../../src/chain/transactions/transfer-re
 import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/fault-rpc.ts'
-import { startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
+import { fieldsOf, startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
 import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
 import { alice, bob, hash, minted, operator } from '../../support/index/writer-world.ts'
@@ -235,8 +235,7 @@ describe('the reads of transfers', () => {
   after(() => rpc.close())
 
   const none = 2n ** 200n
-  const message = { tokenId: 1n, claimant: alice.address, nonce: 0, deadline: 1n }
-  const signable = { type: 'ClaimConsent', message } as const
+  const signable = { type: 'InvalidateNonce', message: { tokenId: 1n, owner: alice.address, nonce: 0 } } as const
   async function isSigned(): Promise<boolean> {
     const position = await reads.position(1n)
     const signature = await alice.sign({ hash: digestOf(reads.domain, signable) })
@@ -369,6 +368,8 @@ describe('a transfer by signature is refused', () => {
     assert.equal((await initiate(first)).success, true)
     refusalOf(await initiate(second), 'productId', new RegExp(`Transfer ${productId}-1 .* is pending until`))
     refusalOf(await typedData({ productId, toAddress: carol.address }), 'productId', /pending/)
+    const late = await typedData({ productId, toAddress: alice.address, deadline: '2026-01-01T00:00:00Z' })
+    assert.deepEqual(fieldsOf(late), ['deadline', 'toAddress', 'productId'])
     const other = await ownedBy(alice.address)
     refusalOf(await typedData({ productId: other, toAddress: alice.address }), 'toAddress', /already belongs/)
     refusalOf(await typedData({ productId: other, toAddress: `0x${'0'.repeat(40)}` }), 'toAddress', /zero address/)
