@@ -189,7 +189,7 @@ export async function revokeApiKey(tx: Sql, id: string, by: Actor): Promise<bool
   return true
 }
 
-const isActive = 'revoked_at is null and (expires_at > clock_timestamp()) is not false'
+const isActive = 'revoked_at is null and (expires_at > statement_timestamp()) is not false'
 
 const insertStatement = `insert into api_key (id, hash, name, scopes, brands, networks, expires_at)
   values ($1, $2, $3, $4, $5, $6, $7::text::timestamptz)`

@@ -199,8 +199,8 @@ export async function trimOutbox(sql: Sql, days: number): Promise<void> {
   await sql.query(trimStatement, [days, mostTrimmed])
 }
 
-const trimStatement = `delete from outbox where seq in (
-  select seq from outbox where created_at < clock_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
+export const trimStatement = `delete from outbox where seq in (
+  select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
 
 /** Returns the tokens of which the feed has events of the chain. */
 export async function announcedTokens(sql: Sql): Promise<string[]> {

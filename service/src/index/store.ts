@@ -92,19 +92,21 @@ export function indexStore(
         return true
       }),
 
-    prune: ({ epoch, keepFrom }) =>
-      database.transaction(async (sql) => {
-        const [cursor] = await sql.query<{ number: bigint }>(
-          'select number from index_cursor where epoch = $1 for share',
-          [epoch],
-        )
-        if (cursor === undefined) return false
-        await expire(sql)
-        if (cursor.number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return true
+    async prune({ epoch, keepFrom }) {
+      const whileLeading = (work: (sql: Sql, cursor: { readonly number: bigint }) => Promise<void>) =>
+        database.transaction(async (sql) => {
+          const [cursor] = await sql.query<{ number: bigint }>(cursorOfEpochStatement, [epoch])
+          if (cursor !== undefined) await work(sql, cursor)
+          return cursor !== undefined
+        })
+      // Two transactions: offers expire also where old rows cannot be deleted.
+      if (!(await whileLeading(expire))) return false
+      return whileLeading(async (sql, { number }) => {
+        if (number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return
         await tidy(sql, keepFrom, retentionDays)
-        tidied = { number: cursor.number, at: now() }
-        return true
-      }),
+        tidied = { number, at: now() }
+      })
+    },
 
     repair: (epoch, { lost, forged, tokens }) =>
       changeIndex(database, async (sql) => {
@@ -129,6 +131,8 @@ export function indexStore(
     clear: (epoch) => clearAll(database, epoch),
   }
 }
+
+const cursorOfEpochStatement = 'select number from index_cursor where epoch = $1 for share'
 
 const keptStatement = `select number, ${hex('hash')} as hash from index_block where number <= $1 order by number desc limit $2`
 

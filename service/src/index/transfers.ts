@@ -90,8 +90,8 @@ const openStatement = `select * from (
 const expiredStatement = `select t.id from transfer t
   where t.token_id = any($1::numeric[]) and t.status = 'FAILED' and t.settled_tx is null`
 
-const dueStatement = `select token_id, id from transfer where status = 'PENDING'
-    and expires_at < greatest(clock_timestamp(), (select block_time from index_cursor))
+export const dueStatement = `select token_id, id from transfer where status = 'PENDING'
+    and expires_at < greatest(statement_timestamp(), (select block_time from index_cursor))
   order by expires_at limit 1000`
 
 const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at

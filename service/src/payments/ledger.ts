@@ -85,13 +85,13 @@ export function createLedger(
   const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
     encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
     p.settlement, p.reason, p.answer, p.channel, p.undelivered and not ${isBeingSent} as undelivered,
-    coalesce(p.settled_at > clock_timestamp() - interval '1 hour', false) as "isRecent"`
+    coalesce(p.settled_at > statement_timestamp() - interval '1 hour', false) as "isRecent"`
   /** SQL that finds payments by the buyer's name for them. */
   const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
     and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
   /** A row of this process is free ten seconds after its write, unless it is in work. Its write had no answer then. */
-  const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= clock_timestamp())
-    when p.holder = ${holder.number} then p.claimed_until < clock_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
+  const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= statement_timestamp())
+    when p.holder = ${holder.number} then p.claimed_until < statement_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
     else not ${holder.isAlive.replaceAll('holder', 'p.holder')} end`
 
   const find = createBatcher<Sought, PaymentRow | undefined>({
@@ -103,7 +103,7 @@ export function createLedger(
          select ${columns}, null as identifier from k join payment p on ${ours} and p.payer = k.payer and p.nonce = k.nonce
            where p.state <> 'open'
          union all select ${columns}, null from k join payment p on ${ours} and p.payer = k.payer and p.request_hash = k.request_hash
-           and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > clock_timestamp() - interval '1 hour'
+           and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'
          ${hasIdentifiers ? byIdentifier : ''}`,
         [
           bytes(keys.map(({ payer }) => payer)),
@@ -142,7 +142,7 @@ export function createLedger(
          on conflict (chain_id, asset, payer, nonce) do update set request_hash = excluded.request_hash, payload = excluded.payload,
            valid_before = excluded.valid_before, amount = excluded.amount, proof = excluded.proof, from_block = excluded.from_block,
            token_id = excluded.token_id, state = excluded.state, holder = excluded.holder, claim = excluded.claim, claimed_until = excluded.claimed_until
-           where p.state = 'open' and p.claimed_until <= clock_timestamp()
+           where p.state = 'open' and p.claimed_until <= statement_timestamp()
          returning payer, nonce`,
         [
           bytes(payments.map(({ payer }) => payer)),
@@ -336,7 +336,7 @@ export function createLedger(
     async recentBlocks(seconds: number): Promise<(BlockId & { readonly age: number })[]> {
       const rows = await run<{ number: bigint; hash: Uint8Array; age: number }>(
         `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age
-         from payment p where settled_at > clock_timestamp() - make_interval(secs => $3::float8) and ${ours}
+         from payment p where settled_at > statement_timestamp() - make_interval(secs => $3::float8) and ${ours}
            and state = 'done' and block_hash is not null group by 1, 2`,
         [seconds],
       )
@@ -347,7 +347,7 @@ export function createLedger(
     async settledIn({ hash }: BlockId): Promise<PaymentRow[]> {
       const rows = await run<Row>(
         `select ${columns} from payment p where ${ours} and state = 'done' and block_hash = $3
-           and settled_at > clock_timestamp() - interval '1 day'`,
+           and settled_at > statement_timestamp() - interval '1 day'`,
         [hexToBytes(hash)],
       )
       return rows.map(withHexColumns)
@@ -361,7 +361,7 @@ export function createLedger(
       await runOne(
         key,
         `update payment p set tx_hash = $5, block_number = $6, block_hash = $7, settlement = coalesce((select s.pk from settlement s
-           where s.state = 'mined' and s.mined_at > clock_timestamp() - interval '1 hour' and s.chain_id = $1 and $5 = any(s.hashes)
+           where s.state = 'mined' and s.mined_at > statement_timestamp() - interval '1 hour' and s.chain_id = $1 and $5 = any(s.hashes)
            limit 1), p.settlement)
          where ${one} and p.state = 'done'`,
         [hexToBytes(transaction), block.number, hexToBytes(block.hash)],
@@ -384,7 +384,7 @@ export function createLedger(
       ] as const) {
         const rows = await database.query(
           `delete from ${table} where pk in (select pk from ${table} where state = '${state}'
-             and ${time} < clock_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit 10000) returning pk`,
+             and ${time} < statement_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit 10000) returning pk`,
           [days],
         )
         deleted += rows.length

@@ -11,7 +11,10 @@ import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
+import { trimStatement } from '../../src/index/outbox.ts'
+import { dueStatement } from '../../src/index/transfers.ts'
 import { testDatabases } from '../support/database/databases.ts'
+import { programStatements } from '../support/database/statements.ts'
 
 const [, postgres] = testDatabases()
 
@@ -23,6 +26,16 @@ type Plan = {
   'Actual Loops': number
   Plans?: Plan[]
 }
+
+describe('a comparison with the clock', () => {
+  it('is by statement_timestamp(): no index serves one with clock_timestamp(), which is another in each row', () => {
+    const compared = programStatements().filter(({ text }) => /[<>]=?\s*(?:\w+\()?clock_timestamp\(\)/.test(text))
+    assert.deepEqual(
+      compared.map(({ file, text }) => `${file}: ${text.slice(0, 100)}`),
+      [],
+    )
+  })
+})
 
 describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => {
   let database: Database
@@ -174,6 +187,11 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     assert.equal(asked, 3)
   })
 
+  it('old events of the feed, and offers that have ended, where there are none', async () => {
+    await assertIndexed({ text: trimStatement, values: [30, 10_000] }, 'outbox_created', 1)
+    await assertIndexed({ text: dueStatement, values: [] }, 'transfer_due', 20)
+  })
+
   it('transfers of a party', async () => {
     const party = `0x${'7'.padStart(40, '0')}` as const
     await assertIndexed(
@@ -289,6 +307,11 @@ async function fill(database: Database, from: number, to: number): Promise<void>
   await database.query(
     `insert into history (block_number, log_index, token_id, kind, block_hash, tx_hash, ts)
      select n, 0, n % 20000, 3, decode(repeat('ab', 32), 'hex'), decode(repeat('cd', 32), 'hex'), now()
+     from generate_series($1::int, $2::int) n`,
+    rows,
+  )
+  await database.query(
+    `insert into outbox (topic, token_id, payload, created_at) select 'productVerified', n, '{}', now() - interval '1 hour'
      from generate_series($1::int, $2::int) n`,
     rows,
   )

@@ -81,7 +81,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
       const approval = await one(sql, 'a.id = $1', [id])
       const [entry] = await sql.query<{ body: string | null; younger: boolean; gone: boolean; seq: bigint | null }>(
         `select e.body, a.audit_seq as seq, (k.created_at >= a.requested_at) is true as younger,
-           $2::text is not null and (k.id is null or k.revoked_at is not null or (k.expires_at > clock_timestamp()) is false) as gone
+           $2::text is not null and (k.id is null or k.revoked_at is not null or (k.expires_at > statement_timestamp()) is false) as gone
          from approval a left join audit_entry e on e.seq = a.audit_seq left join api_key k on k.id = $2 where a.id = $1`,
         [id, keyId],
       )
@@ -122,7 +122,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     async takeLeft(leaseMs: number): Promise<string[]> {
       const text = `update approval set taken_at = clock_timestamp() where id in (
           select a.id from approval a where a.status = 'APPROVED' and not ${isSigned}
-            and a.taken_at < clock_timestamp() - $1 * interval '1 millisecond' order by a.requested_at limit 20 for update skip locked)
+            and a.taken_at < statement_timestamp() - $1 * interval '1 millisecond' order by a.requested_at limit 20 for update skip locked)
         returning id`
       return (await database.query<{ id: string }>(text, [leaseMs])).map(({ id }) => id)
     },
@@ -173,7 +173,7 @@ function isSameRequest({ id, act, subject, facts, requestedBy }: Approval, body:
 async function expire(sql: Sql, where: string, values: readonly unknown[]): Promise<void> {
   const expired = await sql.query<NotedApproval>(
     `update approval set status = 'EXPIRED' where id in (
-       select id from approval where status = 'PENDING' and expires_at <= clock_timestamp() and ${where}
+       select id from approval where status = 'PENDING' and expires_at <= statement_timestamp() and ${where}
        order by requested_at limit 100 for update skip locked)
      returning id, act, subject, audit_seq as seq`,
     values,
@@ -222,7 +222,7 @@ const isSigned = `exists (select from operation o where o.idempotency_key = 'app
 
 /** The writer's operation decides what became of an approved write. */
 const statusColumn = `case
-    when a.status = 'PENDING' and a.expires_at <= clock_timestamp() then 'EXPIRED'
+    when a.status = 'PENDING' and a.expires_at <= statement_timestamp() then 'EXPIRED'
     when a.status = 'APPROVED' and o.status = 'CONFIRMED' then 'DONE'
     when a.status = 'APPROVED' and o.status = 'FAILED' then 'FAILED'
     else a.status end`

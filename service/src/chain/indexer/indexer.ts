@@ -132,10 +132,9 @@ export function createIndexer(options: IndexerOptions) {
         }
         if (performance.now() - prunedAt >= pruneMs) {
           prunedAt = performance.now()
-          if (!(await sync.prune())) return
-          await options
-            .housekeeping?.()
-            .catch((error: unknown) => log.warn('housekeeping failed', { reason: reasonOf(error) }))
+          const noteFailure = (error: unknown) => log.warn('housekeeping failed', { reason: reasonOf(error) })
+          if ((await sync.prune().catch(noteFailure)) === false) return
+          await options.housekeeping?.().catch(noteFailure)
         }
         await pause.for(pollMs, 'or wake')
       } catch (error) {

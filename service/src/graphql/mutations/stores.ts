@@ -82,7 +82,7 @@ const mint = `from operation o where o.idempotency_key = 'register:' || r.idempo
 const freeStatement = `delete from registration r
   where r.idempotency_key = any($1::text[]) and r.token_id is null and (
     exists (select ${mint} and o.status = 'FAILED')
-    or (r.created_at < clock_timestamp() - interval '10 minutes' and not exists (select ${mint})))
+    or (r.created_at < statement_timestamp() - interval '10 minutes' and not exists (select ${mint})))
   returning 1`
 
 const removeStatement = `delete from registration r

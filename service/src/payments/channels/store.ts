@@ -49,9 +49,9 @@ export type ChannelStore = ReturnType<typeof createChannelStore>
  * A voucher reserves nothing on the chain. So a sale relies on a state that is at most this old. It is a small part of any withdrawal
  * delay.
  */
-const fresh = `read_at > clock_timestamp() - interval '10 minutes'`
+const fresh = `read_at > statement_timestamp() - interval '10 minutes'`
 /** A block may have a lower number than one of a moment ago, after a reorganisation. An older answer of a provider must not count. */
-const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < clock_timestamp() - interval '1 minute')`
+const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < statement_timestamp() - interval '1 minute')`
 /** SQL for the sum of all sales. The chain has more where this table has lost some. */
 const base = 'greatest(charged, claimed)'
 const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, receiver_authorizer as "receiverAuthorizer", asset as token,
@@ -65,7 +65,7 @@ const isClaimable = 'least(charged, balance) > claimed'
  * SQL for a condition: the channel has something to claim, or only one answer of a provider denies it. A second answer that all is claimed
  * counts, half a minute after the first. A channel whose deposit seems to be gone is read for two days, because a withdrawal takes one.
  */
-const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > clock_timestamp() - interval '2 days')
+const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > statement_timestamp() - interval '2 days')
   or charged <= claimed and unclaimed_since is not null)`
 
 /** Keeps the channels in one token, whose address is `asset`. */
@@ -98,7 +98,7 @@ export function createChannelStore(
              read_block = excluded.read_block, read_at = clock_timestamp(),
              unclaimed_since = case
                when channel.charged <= excluded.claimed and channel.charged > channel.claimed then clock_timestamp()
-               when channel.charged <= excluded.claimed and channel.read_at < clock_timestamp() - interval '30 seconds' then null
+               when channel.charged <= excluded.claimed and channel.read_at < statement_timestamp() - interval '30 seconds' then null
                when channel.charged <= excluded.claimed then channel.unclaimed_since
                when channel.claimed < excluded.claimed or channel.unclaimed_since is null then clock_timestamp() else channel.unclaimed_since end
            where ${isNewer} returning *)

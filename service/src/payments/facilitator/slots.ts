@@ -35,7 +35,7 @@ export type Slots = ReturnType<typeof createSlots>
 /** A provider may lag this far behind the block of our newest transaction. */
 const lag = `interval '1 minute'`
 /** A transaction is followed as soon as its write is answered. One that is not after this time had no answer. */
-const unanswered = `sent_at < clock_timestamp() - interval '10 s'`
+const unanswered = `sent_at < statement_timestamp() - interval '10 s'`
 
 export function createSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
@@ -46,7 +46,7 @@ export function createSlots(
     if (database.dialect !== 'pglite') await sql.query(lockStatement(accountLock(lockNumber(sender))))
     const taken = await sql.query<{ nonce: bigint }>(
       `select nonce from settlement where chain_id = $1 and sender = $2 and nonce >= $3
-         and (state = 'pending' or (state = 'mined' and mined_at > clock_timestamp() - ${lag})) order by nonce`,
+         and (state = 'pending' or (state = 'mined' and mined_at > statement_timestamp() - ${lag})) order by nonce`,
       [chainId, hexToBytes(sender), count],
     )
     const free = taken.findIndex((one, index) => Number(one.nonce) !== count + index)
