@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { removeTestFolders } from '../service/test/support/folder.ts'
 import { killChildren } from '../service/test/support/processes/kill.ts'
 import { trackPromises } from './promise-tracking.ts'
 
@@ -47,6 +48,8 @@ export function runInTurn(files: readonly string[]): void {
       context.after(killChildren)
       trackPromises(true)
       await import(pathToFileURL(file).href).finally(() => trackPromises(false))
+      // Behind the hooks that the file has registered, which close what is open in the folders.
+      context.after(removeTestFolders)
       // A test is over when its function returns, even where tests of it wait. This one waits behind them.
       await context.test('ends', () => {})
     })

@@ -59,8 +59,8 @@ await bounded(600_000, async (made) => {
   async function truthAt(tokenId: bigint, hash: Hex): Promise<string | null> {
     const data = encodeFunctionData({ abi, functionName: 'getAssetsWithMetadata', args: [[tokenId]] })
     const [answer, block] = await Promise.all([
-      chain.rpc('eth_call', { to: chain.contract, data }, { blockHash: hash }).catch(() => null),
-      chain.rpc('eth_getBlockByHash', hash, false) as Promise<{ number: Hex; timestamp: Hex } | null>,
+      chain.rpc('eth_call', [{ to: chain.contract, data }, { blockHash: hash }]).catch(() => null),
+      chain.rpc('eth_getBlockByHash', [hash, false]) as Promise<{ number: Hex; timestamp: Hex } | null>,
     ])
     if (answer === null || block === null) return null
     const [[word = 0n], [metadata]] = decodeFunctionResult({

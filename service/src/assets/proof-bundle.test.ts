@@ -20,7 +20,7 @@ const thin: Fault = {
 }
 
 async function codeHash(): Promise<Hex> {
-  return ((await anvil.rpc('eth_getProof', cell, [], 'latest')) as { codeHash: Hex }).codeHash
+  return ((await anvil.rpc('eth_getProof', [cell, [], 'latest'])) as { codeHash: Hex }).codeHash
 }
 
 /** Asks for as many bundles at once as faults open a breaker, and returns the reasons of their failures. */

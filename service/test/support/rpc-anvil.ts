@@ -1,14 +1,11 @@
 /** For tests: a real anvil with three tiny hand-written contracts. */
-import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import type { Hex } from '@touchstone/verdict'
+import { publishedAddresses } from '../../src/domain/published-accounts.ts'
 import { createLog, type Log } from '../../src/lib/log.ts'
-import { createRpcClient } from '../../src/chain/rpc/client.ts'
 import { type ChainSourceOptions, createChainSource, type RpcChainSource } from '../../src/chain/rpc/source.ts'
+import { startTestChain } from './test-chain.ts'
+
+const [sender] = publishedAddresses as [Hex]
 
 /** Called without data it returns slot 0. Called with a word it stores the word there and logs it as a topic. */
 export const cell: Hex = '0x00000000000000000000000000000000000000c0'
@@ -26,49 +23,15 @@ const codes: readonly (readonly [Hex, Hex])[] = [
   [reverting, '0x5f5ffd'],
 ]
 
-export type TestAnvil = Readonly<{
-  url: string
-  rpc: (method: string, ...params: unknown[]) => Promise<unknown>
-  /** Stores a number in the cell, in a block of its own. */
-  store: (value: number) => Promise<void>
-  close: () => Promise<void>
-}>
+export type TestAnvil = Awaited<ReturnType<typeof startTestAnvil>>
 
-export async function startTestAnvil(): Promise<TestAnvil> {
-  const platform = `${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
-  const binary = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${platform}/bin/anvil`)
-  const flags = '--chain-id 84532 --port 0 --prune-history 256 --slots-in-an-epoch 1'
-  // Else each start leaves a folder in the home folder.
-  const spill = await mkdtemp(join(tmpdir(), 'rpc-anvil-'))
-  const child = spawn(binary, [...flags.split(' '), '--cache-path', spill], { stdio: ['ignore', 'pipe', 'ignore'] })
-  const stop = () => child.kill('SIGTERM')
-  process.once('exit', stop) // for a run that ends before it closes what it opened
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', () => reject(new Error('anvil did not start')))
-    createInterface(child.stdout).on('line', (line) => {
-      const listening = /^Listening on (\S+)/.exec(line)
-      if (listening) resolve(`http://${listening[1]}`)
-    })
-  })
-
-  const client = createRpcClient({ url, timeoutMs: 60_000 })
-  const rpc = (method: string, ...params: unknown[]) => client(method, params)
-  const [sender] = (await rpc('eth_accounts')) as string[]
-  for (const [address, code] of codes) await rpc('anvil_setCode', address, code)
+export async function startTestAnvil() {
+  const chain = await startTestChain()
+  for (const [address, code] of codes) await chain.rpc('anvil_setCode', [address, code])
   return {
-    url,
-    rpc,
-    async store(value) {
-      // The plain form answers before the block is made.
-      await rpc('eth_sendTransactionSync', { from: sender, to: cell, data: wordOf(value), gas: '0x30d40' })
-    },
-    async close() {
-      const exit = new Promise((resolve) => child.once('exit', resolve))
-      stop()
-      await exit
-      process.off('exit', stop)
-      await rm(spill, { recursive: true, force: true })
-    },
+    ...chain,
+    /** Stores a number in the cell, in a block of its own. */
+    store: (value: number) => chain.send({ from: sender, to: cell, data: wordOf(value) }),
   }
 }
 

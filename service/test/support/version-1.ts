@@ -4,14 +4,13 @@ import { encodeDeployData } from 'viem'
 import registryV1 from '../../../contracts/artifacts/AssetRegistryV1.json' with { type: 'json' }
 import { publishedAddresses } from '../../src/domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../src/domain/registry-abi.ts'
-import { createRpcClient } from '../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../src/chain/rpc/client.ts'
 
 /** Deploys by account 0, with the roles that deployLocal gives, and returns the address. The constructor is that of version 2. */
-export async function deployVersion1({ url }: { readonly url: string }): Promise<Hex> {
+export async function deployVersion1({ rpc }: { readonly rpc: RpcClient }): Promise<Hex> {
   const [admin, attester] = publishedAddresses as [Hex, Hex]
   const holders = { admin, issuer: admin, binder: admin, qa: admin, guardian: admin, recycler: admin, attester }
   const data = encodeDeployData({ abi, bytecode: registryV1.bytecode as Hex, args: [holders, '', ''] })
-  const rpc = createRpcClient({ url, timeoutMs: 60_000 })
   const receipt = await rpc('eth_sendTransactionSync', [{ from: admin, data, gas: '0x1c9c380' }])
   return (receipt as { contractAddress: Hex }).contractAddress
 }

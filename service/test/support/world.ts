@@ -2,18 +2,15 @@
  * A started world for end-to-end tests: anvil with the registry, PGlite in a folder, the service on a free port.
  * Whatever it writes to the log is kept, so that a test can look for what must never stand there.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publishedAddresses, publishedKey } from '../../src/domain/published-accounts.ts'
-import { startLocalChain } from '../../src/chain/devchain/devchain.ts'
-import { deployLocal } from '../../src/chain/devchain/deploy.ts'
-import { createRpcClient } from '../../src/chain/rpc/client.ts'
 import type { WriteRequest } from '../../src/chain/transactions/calls.ts'
 import { readConfig } from '../../src/app/config/config.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { startService } from '../../src/app/service.ts'
 import { keepLog, keepSecret } from './evidence.ts'
+import { testFolder } from './folder.ts'
+import { startRegistryChain, type TestChain } from './test-chain.ts'
 import { copyEmptyPglite } from './database/pglite.ts'
 import { canonicalMetadata, type Metadata } from '../../src/assets/metadata.ts'
 import type { Hex } from 'viem'
@@ -43,14 +40,13 @@ export async function startWorld({
 }: {
   env?: Record<string, string>
   rpcUrl?: (chain: string) => Promise<string>
-  onChain?: (chain: { readonly url: string }) => Promise<unknown>
+  onChain?: (chain: TestChain) => Promise<unknown>
 } = {}) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
+  const dataDir = testFolder()
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
-  const chain = await startLocalChain({ dataDir, log })
-  await onChain?.(chain)
-  const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
+  const chain = await startRegistryChain(onChain)
+  const { rpc, contract, codeHash } = chain
   const [operator] = publishedAddresses as readonly [Hex]
   const settings = {
     DATA_DIR: dataDir,
@@ -76,7 +72,6 @@ export async function startWorld({
   const service = await startService(readConfig(settings), log, { deadlines })
   const { components: parts } = service
   for (const secret of Object.values(secrets)) keepSecret(secret)
-  const rpc = createRpcClient({ url: chain.url, timeoutMs: 60_000 })
   let writes = 0
 
   /** Writes to the registry and waits until the service's head has it. */
@@ -124,7 +119,6 @@ export async function startWorld({
       keepLog(lines)
       await service.close(200)
       await chain.close()
-      await rm(dataDir, { recursive: true, force: true })
     },
   }
 }

@@ -111,7 +111,7 @@ describe('the asset reader on a chain', () => {
     await chain.mine(3)
     const reader = readerOver(chain)
     const { block } = await reader.read(4n)
-    await chain.rpc('anvil_reorg', 1, [])
+    await chain.rpc('anvil_reorg', [1, []])
     // The head is still fresh for the reader, but no node reads at it any more.
     const [cold, tag] = await Promise.all([reader.read(5n), reader.readByTag(tagOf(999n))])
     assert.equal(cold.block.hash, await chain.blockHash())

@@ -11,7 +11,7 @@ describe('the log filter of a header', () => {
   let loud: Block
   before(async () => {
     const { source } = sourceOver([anvil.url])
-    await anvil.rpc('anvil_mine', '0x1')
+    await anvil.rpc('anvil_mine', ['0x1'])
     silent = await source.head()
     await anvil.store(1)
     loud = await source.head()

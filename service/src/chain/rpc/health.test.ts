@@ -79,8 +79,8 @@ describe('of two providers', () => {
     await source.head()
     assert.equal(source.stats().hedges, hedges)
 
-    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
-    await anvil.rpc('anvil_mine', '0x32')
+    const stuck = await anvil.rpc('eth_getBlockByNumber', ['latest', false])
+    await anvil.rpc('anvil_mine', ['0x32'])
     const slowHead = Promise.withResolvers<void>()
     first.set({
       held: slowHead.promise,
@@ -97,8 +97,8 @@ describe('of two providers', () => {
   it('one that is behind is dropped until it has caught up', async () => {
     const clock = { ms: 0 }
     const { source } = sourceOver(urls(), { ticks: () => clock.ms })
-    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
-    await anvil.rpc('anvil_mine', '0x19')
+    const stuck = await anvil.rpc('eth_getBlockByNumber', ['latest', false])
+    await anvil.rpc('anvil_mine', ['0x19'])
     first.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result) })
     await source.head()
     await until(() => source.stats().providers[0]?.behind === true)

@@ -40,7 +40,7 @@ describe('trust in a quorum', () => {
   })
 
   it('takes the lowest of their heads', async () => {
-    const low = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    const low = await anvil.rpc('eth_getBlockByNumber', ['latest', false])
     await anvil.store(5)
     second.set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? low : result) })
     const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' }) // no third one when one is slow
@@ -48,8 +48,8 @@ describe('trust in a quorum', () => {
   })
 
   it('leaves out one that is far behind', async () => {
-    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
-    await anvil.rpc('anvil_mine', '0x19')
+    const stuck = await anvil.rpc('eth_getBlockByNumber', ['latest', false])
+    await anvil.rpc('anvil_mine', ['0x19'])
     second.set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? stuck : result) })
     third.set({ methods: ['eth_getBlockByNumber'], delayMs: 300 }) // the stuck one makes no quorum with the first meanwhile
     const patient = { attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 }
@@ -122,7 +122,7 @@ describe('trust in a quorum', () => {
     const { source } = sourceOver(urls(), { trust: 'quorum' })
     await anvil.store(8)
     const head = await source.head()
-    await anvil.rpc('anvil_reorg', 1, [])
+    await anvil.rpc('anvil_reorg', [1, []])
     assert.equal(await source.call(cell, '0x', head), nonCanonical)
   })
 

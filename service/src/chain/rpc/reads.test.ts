@@ -30,7 +30,7 @@ describe('an answer that is well formed and about something else', () => {
   }
 
   it('is rejected for another block than the one asked for', async () => {
-    const other = await anvil.rpc('eth_getBlockByHash', earlier.hash, false)
+    const other = await anvil.rpc('eth_getBlockByHash', [earlier.hash, false])
     await rejects(
       () => source.block(head.hash),
       () => other,
@@ -38,7 +38,7 @@ describe('an answer that is well formed and about something else', () => {
   })
 
   it('is rejected for logs of another block, or outside of the range', async () => {
-    const [log] = (await anvil.rpc('eth_getLogs', { address: cell, blockHash: earlier.hash })) as object[]
+    const [log] = (await anvil.rpc('eth_getLogs', [{ address: cell, blockHash: earlier.hash }])) as object[]
     const moved = { ...log, blockHash: head.hash }
     for (const logs of [[log], [moved]]) {
       await rejects(

@@ -154,7 +154,7 @@ describe(`the checker over ${wanted} answers`, () => {
     const head = await chain.blockNumber()
     for (let number = head - BigInt(blocks) + 1n; number <= head; number++) {
       const blockHash = await chain.blockHash(number)
-      const result = (await chain.rpc('eth_call', { to: chain.contract, data }, { blockHash })) as Hex
+      const result = (await chain.rpc('eth_call', [{ to: chain.contract, data }, { blockHash }])) as Hex
       const [words, hashes] = decodeFunctionResult({ abi, functionName: 'getAssetsWithMetadata', data: result })
       model.set(blockHash, [
         '',

@@ -92,12 +92,12 @@ for (const { name, open, skip } of testDatabases()) {
       indexer.start()
       await chain.send(operator.address, 'mint', [alice.address, hash(1)])
       const id = (await chain.events()).findLast(({ kind }) => kind === eventKinds.AssetMinted)?.args['tokenId']
-      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: string }
+      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: string }
       const expiry = BigInt(Math.max(Number(timestamp), Math.ceil(Date.now() / 1_000))) + 10_000n
       assert.ok(await chain.send(alice.address, 'initiateTransfer', [id, bob.address, expiry, hash(0)]))
       await atHead(indexer, chain)
       await indexer.close()
-      await chain.rpc('evm_increaseTime', 100_000)
+      await chain.rpc('evm_increaseTime', [100_000])
       await chain.mine(1)
       await rebuildIndex(database)
       await indexerOver(chain, database).catchUp()

@@ -134,10 +134,10 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('announce that an offer has expired, though no block contains it', async () => {
       const id = await mint()
-      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: Hex }
+      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
       await offer(id, BigInt(timestamp) + 3_600n)
       assert.deepEqual(await announced(id), [`${id}-1 PENDING`])
-      await chain.rpc('evm_increaseTime', 7_200)
+      await chain.rpc('evm_increaseTime', [7_200])
       await chain.mine(1)
       await until(async () => (await announced(id)).length === 2)
       assert.deepEqual(await announced(id), [`${id}-1 PENDING`, `${id}-1 FAILED`])
@@ -172,13 +172,10 @@ for (const { name, open, skip } of testDatabases()) {
       const metadata = canonicalMetadata({ name: 'Bag <b>', brand: 'Mar\u200Bk\u0007' })
       assert.ok(metadata.ok)
       await metadataStore(database).put(metadata)
-      await chain.rpc('evm_setAutomine', false)
-      const sent = (await chain.rpc('eth_sendTransaction', {
-        from: operator.address,
-        to: chain.contract,
-        data: chain.encode('mint', [alice.address, metadata.hash]),
-        gas: '0x100000',
-      })) as Hex
+      await chain.automine(false)
+      const data = chain.encode('mint', [alice.address, metadata.hash])
+      const call = { from: operator.address, to: chain.contract, data, gas: '0x100000' }
+      const sent = (await chain.rpc('eth_sendTransaction', [call])) as Hex
       await database.query(`insert into registration (idempotency_key, request_hash, tag_id, serial, gtin, metadata_hash)
         values ('k', decode('${'00'.repeat(32)}', 'hex'), 'Bag 1', 'S1', '09506000134352', decode('${metadata.hash.slice(2)}', 'hex'))`)
       const signer = `decode('${operator.address.slice(2)}', 'hex')`
@@ -190,7 +187,7 @@ for (const { name, open, skip } of testDatabases()) {
         `insert into replaced_transaction select decode('${sent.slice(2)}', 'hex'), pk from operation`,
       )
       await chain.mine(1)
-      await chain.rpc('evm_setAutomine', true)
+      await chain.automine(true)
       await indexed()
 
       const [row] = await database.query<{ token_id: string }>(

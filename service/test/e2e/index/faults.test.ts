@@ -111,7 +111,7 @@ describe('an index that is built while the provider fails', () => {
     })
 
   it('keeps the blocks before one whose logs cannot be read', async () => {
-    const { hash: blockHash } = (await chain.rpc('eth_getBlockByNumber', '0x32', false)) as { hash: string }
+    const { hash: blockHash } = (await chain.rpc('eth_getBlockByNumber', ['0x32', false])) as { hash: string }
     proxy.set({
       name: 'rpc-error',
       when: (_, [filter]) => (filter as WireLog | undefined)?.['blockHash'] === blockHash,

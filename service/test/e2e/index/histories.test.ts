@@ -97,12 +97,12 @@ for (const { name, open, skip } of testDatabases())
     /** Reads the record of a token, and the head of the chain. */
     async function readingOf(tokenId: bigint) {
       const [, timestamp, state, flags] = (await chain.read('getAsset', tokenId)) as [Hex, bigint, StateCode, number]
-      const head = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { number: Hex; hash: Hex }
+      const head = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { number: Hex; hash: Hex }
       const block = { number: BigInt(head.number), hash: head.hash }
       return { asset: { record: { state, flags, timestamp }, metadataHash: null }, block }
     }
     async function mineLater() {
-      await chain.rpc('evm_increaseTime', 60)
+      await chain.rpc('evm_increaseTime', [60])
       await chain.mine(1)
     }
     /** Brings the index to the head of the chain, and no further. */

@@ -13,15 +13,14 @@ import { createPublicClient, createWalletClient, hexToBytes, http, parseAbi } fr
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import artifact from '../../../../contracts/artifacts/AttestationVerifier.json' with { type: 'json' }
-import { startLocalChain, type LocalChain } from '../../../src/chain/devchain/devchain.ts'
 import { attestCommand } from '../../../src/cli/keys/attestation.ts'
 import { runWithin, type Session } from '../../../src/cli/session/session.ts'
 import { formatError } from '../../../src/cli/session/output.ts'
 import { isPublishedAddress, publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
 import { attestedContract, proofBy, walletKeystore, type Proof } from '../../support/attestation.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
+import { startTestChain, type TestChain } from '../../support/test-chain.ts'
 import { until } from '../../support/wait.ts'
 
 const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-attestation-'))
@@ -278,10 +277,10 @@ describe('touchstone attest key', () => {
 })
 
 describe('AttestationVerifier', () => {
-  let chain: LocalChain
+  let chain: TestChain
   before(async () => {
     await database.query('delete from attestation_key')
-    chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
+    chain = await startTestChain()
   })
   after(() => chain.close())
 
@@ -312,7 +311,7 @@ const abi = parseAbi([
 ])
 
 /** Asks AttestationVerifier about a proof before its key is entered, after that, and after it was revoked. */
-async function askContract({ url }: LocalChain, { proof, attested }: { proof: Proof; attested: Attested }) {
+async function askContract({ url }: TestChain, { proof, attested }: { proof: Proof; attested: Attested }) {
   const [account] = publishedAccounts(1)
   assert.ok(account !== undefined)
   const wallet = createWalletClient({ account, chain: baseSepolia, transport: http(url) })

@@ -1,9 +1,5 @@
 /** The agent registries on a local chain of their own, for tests. Also the routes that look agents up in them. */
 import { Hono } from 'hono'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { encodeFunctionData, parseAbi, type Hex } from 'viem'
 import { registrationFile } from '../../../src/agents/erc8004/registration-file.ts'
 import { createAgents } from '../../../src/agents/erc8004/registry.ts'
@@ -12,14 +8,12 @@ import { createRegistryReads } from '../../../src/agents/erc8004/reads.ts'
 import { createReputations } from '../../../src/agents/erc8004/reputation.ts'
 import { deployLocalAgents, registerLocalAgent } from '../../../src/chain/devchain/agent-registries.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { startLocalChain } from '../../../src/chain/devchain/devchain.ts'
-import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import type { RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { agentRoutes } from '../../../src/hosts/verification/routes/agents.ts'
 import { createRequestHelpers, rawPath, type Env } from '../../../src/hosts/verification/request.ts'
 import { sourceOver } from '../rpc-anvil.ts'
+import { startRegistryChain } from '../test-chain.ts'
 import { ownAgentAt, type Json } from './a2a.ts'
 
 const abi = parseAbi([
@@ -34,27 +28,19 @@ export const dataUri = (file: object): string =>
   `data:application/json;base64,${Buffer.from(JSON.stringify(file)).toString('base64')}`
 
 export async function startAgents() {
-  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-agents-'))
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
-  const chain = await startLocalChain({ dataDir, log })
-  const { contract } = await deployLocal({ rpcUrl: chain.url })
+  const chain = await startRegistryChain()
   const { identity, reputation } = await deployLocalAgents({ rpcUrl: chain.url })
   const own = { ...ownAgentAt('https://verify.example'), identity }
   await registerLocalAgent({ rpcUrl: chain.url, registration: JSON.stringify(registrationFile(own)) })
-  const { source } = sourceOver([chain.url], { contract, log })
+  const { source } = sourceOver([chain.url], { contract: chain.contract, log })
   const reads = createRegistryReads(source)
-  const rpc = createRpcClient({ url: chain.url, timeoutMs: 60_000 })
 
   async function write(from: Hex, to: Hex, functionName: string, args: readonly unknown[]): Promise<void> {
     const data = encodeFunctionData({ abi, functionName, args } as Parameters<typeof encodeFunctionData>[0])
-    const hash = await rpc('eth_sendTransaction', [{ from, to, data }])
-    for (;;) {
-      const receipt = (await rpc('eth_getTransactionReceipt', [hash])) as { status: Hex } | null
-      if (receipt?.status === '0x1') return
-      if (receipt !== null) throw new Error(`${functionName} was refused`)
-      await delay(5)
-    }
+    const { status } = await chain.send({ from, to, data })
+    if (status !== '0x1') throw new Error(`${functionName} was refused`)
   }
 
   /** The routes as an app, with other options than usual where a test wants them. */
@@ -115,7 +101,6 @@ export async function startAgents() {
     async end() {
       await source.close()
       await chain.close()
-      await rm(dataDir, { recursive: true, force: true })
     },
   }
 }

@@ -58,7 +58,7 @@ export function createStory(
     if (await chain.send(operator.address, 'mintBatch', [people[n % 3]?.address, hashes])) count += hashes.length
   }
   const offer: Deed = async (id, n) => {
-    const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: Hex }
+    const { timestamp } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
     const expiry = [BigInt(timestamp) + 3n, 2n ** 64n - 1n, BigInt(timestamp) + 100_000n][n % 3]
     await asOwner(id, 'initiateTransfer', [people[n % 2]?.address, expiry, n % 2 ? hash(n) : hash(0)])
   }
@@ -89,7 +89,7 @@ export function createStory(
     mint,
     (_id, n) => chain.mine((n % 4) + 1),
     async (_id, n) => {
-      await chain.rpc('evm_increaseTime', n % 10)
+      await chain.rpc('evm_increaseTime', [n % 10])
       await chain.mine(1)
     },
     (_id, n) => (reorgs ? chain.reorg((n % 6) + 1) : chain.mine(1)),

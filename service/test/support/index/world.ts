@@ -6,11 +6,11 @@ import type { Hex } from '@touchstone/verdict'
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toEventSelector, toHex } from 'viem'
 import { deployVersion1 } from '../version-1.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
-import { startTestAnvil, sourceOver } from '../rpc-anvil.ts'
+import { sourceOver } from '../rpc-anvil.ts'
+import { startRegistryChain } from '../test-chain.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { createIndexer, type Indexer, type IndexerOptions } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
-import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import type { ChainSourceOptions } from '../../../src/chain/rpc/source.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { until } from '../wait.ts'
@@ -36,9 +36,8 @@ export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
 
 /** Blocks are made by transactions only. `version` is that of the registry's contract. */
 export async function startIndexChain({ version = 2 }: { version?: 1 | 2 } = {}) {
-  const anvil = await startTestAnvil()
-  if (version === 1) await deployVersion1(anvil)
-  const { contract, deployBlock } = await deployLocal({ rpcUrl: anvil.url })
+  const chain = await startRegistryChain(version === 1 ? deployVersion1 : undefined)
+  const { rpc, contract } = chain
   const indexers = new Set<Indexer>()
   const endIndexers = async () => {
     await Promise.all([...indexers].map((indexer) => indexer.close()))
@@ -50,15 +49,14 @@ export async function startIndexChain({ version = 2 }: { version?: 1 | 2 } = {})
 
   /** True when it was mined and did not revert. */
   async function send(from: Hex, functionName: string, args: readonly unknown[]): Promise<boolean> {
-    const data = encode(functionName, args)
-    const receipt = await anvil.rpc('eth_sendTransactionSync', { from, to: contract, data, gas: '0x1c9c380' })
-    return (receipt as { status: Hex }).status === '0x1'
+    const sent = await chain.send({ from, to: contract, data: encode(functionName, args), gas: 30_000_000 })
+    return sent.status === '0x1'
   }
 
   /** Reads the contract at the head. */
   async function read(functionName: 'getAsset' | 'getTagByToken' | 'pendingTransfer', tokenId: bigint) {
     const data = encodeFunctionData({ abi, functionName, args: [tokenId] })
-    const result = (await anvil.rpc('eth_call', { to: contract, data }, 'latest')) as Hex
+    const result = (await rpc('eth_call', [{ to: contract, data }, 'latest'])) as Hex
     return [decodeFunctionResult({ abi, functionName, data: result })].flat() as readonly unknown[]
   }
 
@@ -72,33 +70,30 @@ export async function startIndexChain({ version = 2 }: { version?: 1 | 2 } = {})
   }
 
   return {
-    ...anvil,
+    ...chain,
     close: async () => {
       await endIndexers()
-      await anvil.close()
+      await chain.close()
     },
     indexers,
     /** Ends every indexer over this chain: one that a failed test left behind would disturb the next. */
     endIndexers,
-    contract,
     version,
-    deployBlock,
     encode,
     send,
     read,
     claim,
-    mine: (blocks: number) => anvil.rpc('anvil_mine', toHex(blocks)),
-    reorg: (depth: number) => anvil.rpc('anvil_reorg', depth, []),
-    head: async () => BigInt((await anvil.rpc('eth_blockNumber')) as Hex),
-    source: (options: Partial<ChainSourceOptions> = {}, url = anvil.url) =>
+    reorg: (depth: number) => rpc('anvil_reorg', [depth, []]),
+    head: async () => BigInt((await rpc('eth_blockNumber')) as Hex),
+    source: (options: Partial<ChainSourceOptions> = {}, url = chain.url) =>
       sourceOver([url], { contract, attemptTimeoutMs: 5_000, readTimeoutMs: 10_000, ...options }).source,
     /** All events of tokens, decoded by viem. */
     async events() {
       const logs: OracleLog[] = []
-      const head = Number(await anvil.rpc('eth_blockNumber'))
+      const head = Number(await rpc('eth_blockNumber'))
       for (let from = 0; from <= head; from += blocksAtOnce) {
         const range = { fromBlock: toHex(from), toBlock: toHex(Math.min(head, from + blocksAtOnce - 1)) }
-        logs.push(...((await anvil.rpc('eth_getLogs', { address: contract, ...range })) as OracleLog[]))
+        logs.push(...((await rpc('eth_getLogs', [{ address: contract, ...range }])) as OracleLog[]))
       }
       return logs.flatMap((log) => {
         const event = eventOf.get(log.topics[0])
@@ -146,7 +141,7 @@ export function indexerOver(chain: IndexChain, database: Database, options: Part
 /** Waits until the index is at the head of the chain, and of its branch. */
 export async function atHead(indexer: Indexer, chain: IndexChain): Promise<void> {
   await until(async () => {
-    const { hash: head } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { hash: Hex }
+    const { hash: head } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { hash: Hex }
     return (await indexer.status()).indexed?.hash === head
   })
 }

@@ -5,8 +5,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { openEmptyPglite } from '../database/pglite.ts'
-import { startTestChain } from '../test-chain.ts'
-import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
+import { startRegistryChain } from '../test-chain.ts'
 import {
   createWriter,
   type OperatorKeys,
@@ -36,23 +35,17 @@ export type WriterWorld = Awaited<ReturnType<typeof startWriterWorld>>
 export type StoredWriterWorld = Awaited<ReturnType<typeof startWriterOver>>
 
 export async function startWriterWorld() {
-  const { url, rpc, close } = await startTestChain()
-  const { contract } = await deployLocal({ rpcUrl: url })
+  const chain = await startRegistryChain()
+  const { rpc, contract } = chain
   // Long enough for a busy machine.
   const timeouts = { receiptWaitMs: 60_000 }
   const registry = { to: contract, abi: assetRegistryAbi } as const
   const options = { rpc, contract, chainId: 84532, keys, log: createLog(() => {}), local: true, ...timeouts }
   return {
-    rpc,
-    contract,
-    url,
-    close,
+    ...chain,
     writerOver: (operations: OperationStore, more: Partial<WriterOptions> = {}) =>
       createWriter({ ...options, operations, ...more }),
     nonceOf: async (address: Hex) => Number(await rpc('eth_getTransactionCount', [address, 'latest'])),
-    /** Lets the chain mine by itself, or only on `mine`. */
-    automine: (on: boolean) => rpc('evm_setAutomine', [on]),
-    mine: (blocks = 1) => rpc('anvil_mine', [`0x${blocks.toString(16)}`]),
     /** Reads owner, state and flags of a record. */
     async recordOf(tokenId: bigint) {
       const [owner, , state, flags] = await readContract(rpc, {

@@ -2,18 +2,13 @@
  * A gateway for tests. It has anvil with registry and test money, a proxy with faults in front of it for payments and another for asset
  * reads, and as many gateways on one database as a test wants.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import { serve } from '../http.ts'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, beforeEach } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeEventTopics, encodeFunctionData, parseAbi, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { startLocalChain } from '../../../src/chain/devchain/devchain.ts'
-import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
@@ -30,6 +25,7 @@ import { keepLog, keepSecret } from '../evidence.ts'
 import { asset, domain, payTo, price, type SignedPayment } from './buyer.ts'
 import { attestationKey, openVerdicts, published } from './components.ts'
 import { startFaultRpc } from '../fault-rpc.ts'
+import { startRegistryChain } from '../test-chain.ts'
 
 export { payTo, price } from './buyer.ts'
 
@@ -42,10 +38,10 @@ const tokenAbi = parseAbi([
 ])
 
 const [operator] = publishedAddresses as [Hex]
+const [deployer, anyone] = publishedAddresses.slice(7) as [Hex, Hex]
 const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'AssetMinted' })
 
 export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
-type Receipt = { transactionHash: Hex; blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
 export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
 
 /**
@@ -70,13 +66,11 @@ export async function openSale(given: { database?: Database } = {}) {
 /** Starts a chain and what a gateway needs, with new accounts and keys. Left out: a PGlite of its own. `end` closes all that was opened. */
 export async function startGatewayWorld(given: { database?: Database } = {}) {
   const database = given.database ?? (await openEmptyPglite())
-  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-gateway-'))
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
-  const chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
-  const { contract } = await deployLocal({ rpcUrl: chain.url })
+  const chain = await startRegistryChain()
+  const { rpc, contract, automine, mine } = chain
   await installTestMoney({ rpcUrl: chain.url })
-  const rpc = createRpcClient({ url: chain.url, timeoutMs: 120_000 })
   const payFaults = await startFaultRpc({ target: chain.url })
   const readFaults = await startFaultRpc({ target: chain.url })
   const facilitatorSecret = generatePrivateKey()
@@ -125,21 +119,20 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     return own
   }
 
-  async function send(from: Hex, to: Hex | undefined, data: Hex): Promise<Receipt> {
-    const hash = await rpc('eth_sendTransaction', [{ from, to, data, gas: toHex(3_000_000) }])
-    for (let tries = 0; tries < 500; tries += 1) {
-      const receipt = (await rpc('eth_getTransactionReceipt', [hash])) as Receipt | null
-      if (receipt !== null) return receipt
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    throw new Error('The chain did not mine.')
-  }
-
   /** Account 0 holds every role of the registry. */
-  async function write(data: Hex): Promise<Receipt> {
-    const receipt = await send(operator, contract, data)
+  async function write(data: Hex) {
+    const receipt = await chain.send({ from: operator, to: contract, data })
     reader.dropHead(BigInt(receipt.blockNumber))
     return receipt
+  }
+
+  /** Anyone may send a call that holds a signature. */
+  function callToken(functionName: string, args: readonly unknown[]) {
+    return chain.send({
+      from: anyone,
+      to: asset,
+      data: encodeFunctionData({ abi: tokenAbi, functionName, args } as never),
+    })
   }
 
   return {
@@ -178,8 +171,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       await write(encodeFunctionData({ abi: assetRegistryAbi, functionName: 'flag', args: [tokenId, flags, tag] }))
     },
     /** A new contract; its address. */
-    deploy: async (data: Hex): Promise<Hex> =>
-      (await send(publishedAddresses[7] as Hex, undefined, data)).contractAddress,
+    deploy: async (data: Hex): Promise<Hex> => (await chain.send({ from: deployer, data })).contractAddress,
     /** A new payer with this much money. */
     async payer(amount = 10n * price): Promise<PrivateKeyAccount> {
       const account = privateKeyToAccount(generatePrivateKey())
@@ -192,15 +184,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     },
     /** Anyone may execute an authorization. */
     submit: ({ from, to, value, validAfter, validBefore, nonce, signature }: SignedPayment) =>
-      send(
-        publishedAddresses[8] as Hex,
-        asset,
-        encodeFunctionData({
-          abi: tokenAbi,
-          functionName: 'transferWithAuthorization',
-          args: [from, to, value, validAfter, validBefore, nonce, signature],
-        }),
-      ),
+      callToken('transferWithAuthorization', [from, to, value, validAfter, validBefore, nonce, signature]),
     async cancel(payer: PrivateKeyAccount, nonce: Hex): Promise<void> {
       const signature = await payer.signTypedData({
         domain,
@@ -213,27 +197,17 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
         primaryType: 'CancelAuthorization',
         message: { authorizer: payer.address, nonce },
       })
-      const args = [payer.address, nonce, signature] as const
-      await send(
-        publishedAddresses[8] as Hex,
-        asset,
-        encodeFunctionData({ abi: tokenAbi, functionName: 'cancelAuthorization', args }),
-      )
+      await callToken('cancelAuthorization', [payer.address, nonce, signature])
     },
-    pause: (on: boolean) =>
-      send(
-        publishedAddresses[8] as Hex,
-        asset,
-        encodeFunctionData({ abi: tokenAbi, functionName: on ? 'pause' : 'unpause' }),
-      ),
+    pause: (on: boolean) => callToken(on ? 'pause' : 'unpause', []),
     /** How many transactions of the facilitator were mined. */
     transactions: async () => Number(await rpc('eth_getTransactionCount', [facilitator.address, 'latest'])),
-    automine: (on: boolean) => rpc('evm_setAutomine', [on]),
-    mine: (blocks = 1) => rpc('anvil_mine', [toHex(blocks)]),
+    automine,
+    mine,
     async heal(): Promise<void> {
       payFaults.set('none')
       readFaults.set('none')
-      await rpc('evm_setAutomine', [true])
+      await automine(true)
     },
     /** Makes settled payments so old that a new gateway does not check them again, which costs several calls for each. */
     ageSettled: () =>
@@ -248,7 +222,6 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       await chain.close()
       await holder[Symbol.asyncDispose]()
       if (given.database === undefined) await database.close()
-      await rm(dataDir, { recursive: true, force: true })
     },
   }
 }

@@ -44,7 +44,7 @@ describe('the forms of reading', () => {
   after(() => chain.close())
 
   async function withMulticall(there: boolean): Promise<void> {
-    await chain.rpc('anvil_setCode', multicallAddress, there ? multicall.deployedBytecode : '0x')
+    await chain.rpc('anvil_setCode', [multicallAddress, there ? multicall.deployedBytecode : '0x'])
     await chain.mine()
   }
 
@@ -56,7 +56,7 @@ describe('the forms of reading', () => {
     args: readonly unknown[],
   ): Promise<void> {
     const data = encodeFunctionData({ abi: parseAbi(abi), functionName, args } as never)
-    await chain.rpc('eth_sendTransaction', { from: chain.owner, to, data, gas: '0xf4240' })
+    await chain.rpc('eth_sendTransaction', [{ from: chain.owner, to, data, gas: '0xf4240' }])
     await chain.mine()
   }
 
