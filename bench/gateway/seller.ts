@@ -2,8 +2,6 @@
  * A gateway in a process of its own for `bench:gateway`; `argv[2]` is its settings as JSON. It prints its port, and at each SIGUSR2 its calls
  * to the chain and statements to the database since the start, as JSON.
  */
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '@touchstone/verdict'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -11,20 +9,14 @@ import { hexToBytes } from 'viem'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { createVerdicts } from '../../service/src/assets/verdicts.ts'
 import { createAssetReader } from '../../service/src/chain/assets/reader.ts'
-import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
 import { createRpcClient, type RpcClient } from '../../service/src/chain/rpc/client.ts'
 import { createChainSource } from '../../service/src/chain/rpc/source.ts'
 import { openDatabase, type Database, type Sql } from '../../service/src/db/database.ts'
 import { chainId } from '../../service/src/domain/chain.ts'
-import { openGateway } from '../../service/src/hosts/gateway/gateway.ts'
-import { clientKeys } from '../../service/src/http/client-ip.ts'
 import { localEthereumKey } from '../../service/src/keys/ethereum.ts'
 import { attestationKeyOf } from '../../service/src/payments/attestation/attest.ts'
-import { createSlots } from '../../service/src/payments/facilitator/slots.ts'
-import { openHolder } from '../../service/src/payments/holder.ts'
-import { createLedger } from '../../service/src/payments/ledger.ts'
+import { openTables, openTestGateway } from '../../service/test/support/payments/components.ts'
 import { silent } from '../lib/world.ts'
-import { price, seller } from './world.ts'
 
 export type SellerSettings = {
   readonly rpcUrl: string
@@ -44,38 +36,16 @@ async function sell({ rpcUrl, contract, databaseUrl, facilitatorKey }: SellerSet
     counts.chain += 1
     return plain(...call)
   }
-  const holder = await openHolder(database)
-  const rows = { chainId, asset: usdcAddress, holder }
   const local = localEthereumKey(hexToBytes(generatePrivateKey()))
   if (local === null) throw new Error('No private key of secp256k1.')
-  const key = attestationKeyOf(local)
-  let onRequest: RequestListener = () => {}
-  const server = createServer((request, response) => onRequest(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  const gateway = await openGateway({
-    terms: {
-      price,
-      asset: usdcAddress,
-      payTo: seller,
-      resource: `http://127.0.0.1:${port}/verify`,
-      tokenName: 'USDC',
-      tokenVersion: '2',
-    },
-    contract,
-    verdicts: openVerdicts(rpcUrl, contract),
-    ledger: createLedger(database, rows),
-    slots: createSlots(database, rows),
-    rpc,
-    facilitator: { accounts: [privateKeyToAccount(facilitatorKey)], walletFactories: [] },
-    keys: { active: () => key, published: () => [] },
-    clientKey: clientKeys([]),
-    log: silent,
-  })
-  onRequest = gateway.onRequest
+  const { ledger, slots } = await openTables(database)
+  const verdicts = openVerdicts(rpcUrl, contract)
+  const facilitator = privateKeyToAccount(facilitatorKey)
+  const parts = { rpcUrl, contract, verdicts, ledger, slots, facilitator, signer: attestationKeyOf(local), log: silent }
+  const gateway = await openTestGateway(parts, { rpc })
   process.on('SIGUSR2', () => console.log(`counts ${JSON.stringify(counts)}`))
   process.once('SIGTERM', () => void gateway[Symbol.asyncDispose]().then(() => process.exit(0)))
-  console.log(`port ${port}`)
+  console.log(`port ${gateway.port}`)
 }
 
 /** A transaction has its begin and commit besides. */

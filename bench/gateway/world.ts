@@ -17,13 +17,13 @@ import { installTestMoney, usdcAddress } from '../../service/src/chain/devchain/
 import { createRpcClient, type RpcClient } from '../../service/src/chain/rpc/client.ts'
 import { openDatabase, type Database } from '../../service/src/db/database.ts'
 import { migrate } from '../../service/src/db/migrate.ts'
+import { payTo as seller, price } from '../../service/test/support/payments/buyer.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
 
 /** Price of the benchmark's gateways, in the token's smallest units, and its recipient. */
-export const price = 10_000n
+export { price, seller }
 /** A block of Base holds more gas than one of anvil's by default. */
 const baseBlockGas = 150_000_000
-export const seller: Hex = '0x00000000000000000000000000000000000cafe1'
 
 export type Payer = { readonly address: Hex; readonly key: Uint8Array }
 

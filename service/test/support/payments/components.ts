@@ -1,11 +1,70 @@
-/** Components of a gateway, for tests that open one themselves: a maker of verdicts, and a key that signs. */
+/** A gateway for tests and its components: a maker of verdicts, the tables of payments, and a key that signs. */
+import type { RequestListener } from 'node:http'
 import { type Hex } from '@touchstone/verdict'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import { createVerdicts } from '../../../src/assets/verdicts.ts'
 import { createAssetReader } from '../../../src/chain/assets/reader.ts'
 import { createChainSource } from '../../../src/chain/rpc/source.ts'
-import type { AttestationKey } from '../../../src/payments/attestation/attest.ts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { clientKeys } from '../../../src/http/client-ip.ts'
 import type { Log } from '../../../src/lib/log.ts'
+import type { AttestationKey } from '../../../src/payments/attestation/attest.ts'
+import { createChannelStore } from '../../../src/payments/channels/store.ts'
+import { createSlots } from '../../../src/payments/facilitator/slots.ts'
+import { openHolder } from '../../../src/payments/holder.ts'
+import { createLedger } from '../../../src/payments/ledger.ts'
+import { serve } from '../http.ts'
+import { asset, payTo, price } from './buyer.ts'
+
+type Parts = Pick<GatewayOptions, 'contract' | 'verdicts' | 'ledger' | 'slots' | 'log'> & {
+  rpcUrl: string
+  facilitator: PrivateKeyAccount
+  signer: AttestationKey
+}
+
+export const terms = { price, asset, payTo, resource: '', tokenName: 'USDC', tokenVersion: '2' }
+
+/** Opens a gateway on a free port; `more` overrules its options. */
+export async function openTestGateway(
+  { rpcUrl, facilitator, signer, ...parts }: Parts,
+  more: Partial<GatewayOptions> = {},
+) {
+  let onRequest: RequestListener = () => {}
+  const { url, port, close } = await serve((request, response) => onRequest(request, response))
+  const gateway = await openGateway({
+    ...parts,
+    terms: { ...terms, resource: `${url}/verify` },
+    rpc: createRpcClient({ url: rpcUrl }),
+    facilitator: { accounts: [facilitator], walletFactories: [] },
+    keys: { active: () => signer, published: () => [published(signer)] },
+    clientKey: clientKeys([]),
+    ...more,
+  })
+  onRequest = gateway.onRequest
+  return {
+    ...gateway,
+    url,
+    port,
+    async close() {
+      await gateway[Symbol.asyncDispose]()
+      await close()
+    },
+  }
+}
+
+/** Opens the tables of payments of one gateway process. */
+export async function openTables(database: Database) {
+  const holder = await openHolder(database)
+  const rows = { chainId: 84532, asset, holder }
+  return {
+    holder,
+    ledger: createLedger(database, rows),
+    slots: createSlots(database, rows),
+    channels: createChannelStore(database, rows),
+  }
+}
 
 /** The maker of verdicts over one provider. */
 export function openVerdicts({ rpcUrl, contract, log }: { rpcUrl: string; contract: Hex; log: Log }) {

@@ -2,28 +2,20 @@
  * A gateway for tests. It has anvil with registry and test money, a proxy with faults in front of it for payments and another for asset
  * reads, and as many gateways on one database as a test wants.
  */
-import type { RequestListener } from 'node:http'
-import { serve } from '../http.ts'
 import { after, beforeEach } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeEventTopics, encodeFunctionData, parseAbi, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
-import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
-import { clientKeys } from '../../../src/http/client-ip.ts'
+import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
-import { createChannelStore } from '../../../src/payments/channels/store.ts'
-import { createSlots } from '../../../src/payments/facilitator/slots.ts'
-import { openHolder } from '../../../src/payments/holder.ts'
-import { createLedger } from '../../../src/payments/ledger.ts'
 import { openEmptyPglite } from '../database/pglite.ts'
 import { keepLog, keepSecret } from '../evidence.ts'
 import { asset, domain, payTo, price, type SignedPayment } from './buyer.ts'
-import { attestationKey, openVerdicts, published } from './components.ts'
+import { attestationKey, openTables, openTestGateway, openVerdicts, terms } from './components.ts'
 import { startFaultRpc } from '../fault-rpc.ts'
 import { startRegistryChain } from '../test-chain.ts'
 
@@ -79,42 +71,13 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   for (const secret of [facilitatorSecret, signer.secret]) keepSecret(secret.slice(2))
   await rpc('anvil_setBalance', [facilitator.address, toHex(10n ** 18n)])
   const { verdicts, reader, source } = openVerdicts({ rpcUrl: readFaults.url, contract, log })
-  const holder = await openHolder(database)
-  const rows = { chainId: 84532, asset, holder }
-  const store = createLedger(database, rows)
-  const slots = createSlots(database, rows)
-  const channels = createChannelStore(database, rows)
+  const { holder, ledger: store, slots, channels } = await openTables(database)
   const opened: { close: () => Promise<void> }[] = []
-  const terms = { price, asset, payTo, resource: '', tokenName: 'USDC', tokenVersion: '2' }
 
   /** A gateway on a free port. */
   async function open(more: Partial<GatewayOptions> = {}) {
-    let onRequest: RequestListener = () => {}
-    const served = await serve((request, response) => onRequest(request, response), { maxHeaderSize: 16_384 })
-    const { url } = served
-    const gateway = await openGateway({
-      terms: { ...terms, resource: `${url}/verify` },
-      contract,
-      verdicts,
-      ledger: store,
-      slots,
-      rpc: createRpcClient({ url: payFaults.url }),
-      facilitator: { accounts: [facilitator], walletFactories: [] },
-      keys: { active: () => signer, published: () => [published(signer)] },
-      clientKey: clientKeys([]),
-      log,
-      reconcileMs: 3_600_000,
-      ...more,
-    })
-    onRequest = gateway.onRequest
-    const own = {
-      ...gateway,
-      url,
-      async close() {
-        await gateway[Symbol.asyncDispose]()
-        await served.close()
-      },
-    }
+    const parts = { rpcUrl: payFaults.url, contract, verdicts, ledger: store, slots, facilitator, signer, log }
+    const own = await openTestGateway(parts, { reconcileMs: 3_600_000, ...more })
     opened.push(own)
     return own
   }

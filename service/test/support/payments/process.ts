@@ -1,23 +1,13 @@
 /** A gateway in a process of its own, on a PostgreSQL database; `argv[2]` is its settings as JSON. It prints its port. */
-import type { RequestListener } from 'node:http'
-import { serve } from '../http.ts'
 import { killProcess } from '../processes/kill.ts'
 import { fileURLToPath } from 'node:url'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Hex } from '@touchstone/verdict'
 import { privateKeyToAccount } from 'viem/accounts'
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
-import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
-import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase } from '../../../src/db/database.ts'
-import { createChannelStore } from '../../../src/payments/channels/store.ts'
-import { createSlots } from '../../../src/payments/facilitator/slots.ts'
-import { openHolder } from '../../../src/payments/holder.ts'
-import { createLedger } from '../../../src/payments/ledger.ts'
-import { attestationKey, openVerdicts, published } from './components.ts'
-import { asset, payTo, price } from './buyer.ts'
+import { attestationKey, openTables, openTestGateway, openVerdicts } from './components.ts'
 
 type Settings = {
   databaseUrl: string
@@ -53,30 +43,16 @@ async function run(settings: Settings): Promise<void> {
   const database = await openDatabase({ url: databaseUrl })
   const log = createLog(() => {})
   const { verdicts } = openVerdicts({ rpcUrl, contract, log })
-  const signer = attestationKey(signerKey)
-  let onRequest: RequestListener = () => {}
-  const { port } = await serve((request, response) => onRequest(request, response))
-  const rows = { chainId: 84532, asset, holder: await openHolder(database) }
-  const ledger = createLedger(database, rows)
+  const { ledger, slots, channels } = await openTables(database)
   const done: typeof ledger.done = async (...args) => {
     const answer = await ledger.done(...args)
     if (diesPaid) process.kill(process.pid, 'SIGKILL')
     return answer
   }
-  const options: GatewayOptions = {
-    terms: { price, asset, payTo, resource: `http://127.0.0.1:${port}/verify`, tokenName: 'USDC', tokenVersion: '2' },
-    contract,
-    verdicts,
-    ledger: { ...ledger, done },
-    slots: createSlots(database, rows),
-    channels: channelKey && { store: createChannelStore(database, rows), accounts: [attestationKey(channelKey)] },
-    rpc: createRpcClient({ url: rpcUrl }),
-    facilitator: { accounts: [privateKeyToAccount(facilitatorKey)], walletFactories: [] },
-    keys: { active: () => signer, published: () => [published(signer)] },
-    clientKey: clientKeys([]),
-    log,
-  }
-  const gateway = await openGateway(options)
-  onRequest = gateway.onRequest
+  const [facilitator, signer] = [privateKeyToAccount(facilitatorKey), attestationKey(signerKey)]
+  const { port } = await openTestGateway(
+    { rpcUrl, contract, verdicts, ledger: { ...ledger, done }, slots, facilitator, signer, log },
+    { channels: channelKey && { store: channels, accounts: [attestationKey(channelKey)] } },
+  )
   process.stdout.write(`${port}\n`)
 }
