@@ -35,7 +35,7 @@ const loadPictures = `Promise.all(Array.from(document.images, (picture) => {
 
 await mkdir(target, { recursive: true })
 const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
-await using walletKeys = await makeWalletKeys()
+const walletKeys = await makeWalletKeys()
 // Taps stay good while the pictures are taken.
 const world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3500', ...walletKeys.env } })
 const browser = await chromium.launchPersistentContext(profile, {

@@ -166,7 +166,6 @@ async function startPrevious(
     return null
   }
   const version = await extractVersion(found.commit)
-  made.defer(version.remove)
   const own = await createOwnDatabase()
   made.defer(own.drop)
   const running = run({

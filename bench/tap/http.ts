@@ -111,7 +111,6 @@ async function startFormer(made: AsyncDisposableStack, batch: string): Promise<C
     console.log(`the build before is not compared: ${found.reason}`)
     return null
   }
-  const { cli, remove } = await extractVersion(found.commit)
-  made.defer(remove)
+  const { cli } = await extractVersion(found.commit)
   return startLedger(made, 'the one before', dirname(cli), batch)
 }

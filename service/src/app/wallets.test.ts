@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { chmod, copyFile, writeFile } from 'node:fs/promises'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { createLog } from '../lib/log.ts'
 import { signersAt } from '../pages/certificate/wallets.ts'
 import { makeWalletKeys, type WalletKeys } from '../../test/support/pages/wallets.ts'
@@ -10,10 +10,7 @@ import { openWallets } from './wallets.ts'
 let keys: WalletKeys
 const lines: string[] = []
 const log = createLog((line) => lines.push(line), 'info')
-before(async () => {
-  keys = await makeWalletKeys()
-})
-after(() => keys?.[Symbol.asyncDispose]())
+before(async () => void (keys = await makeWalletKeys()))
 
 const open = (env: Record<string, string> = {}) =>
   openWallets(readConfig({ PASSPORT_SIGNING: 'on', ...keys.env, ...env }).passport, log)

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, it } from 'node:test'
+import { it } from 'node:test'
+import { testFolder } from '../../test/support/folder.ts'
 import { readPrivateFile } from './private-folder.ts'
 
-const folder = await mkdtemp(join(tmpdir(), 'touchstone-private-'))
-after(() => rm(folder, { recursive: true }))
+const folder = testFolder()
 
 it('reads a file that is closed to others, within its bound', async () => {
   const path = join(folder, 'secret')

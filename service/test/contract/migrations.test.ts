@@ -1,14 +1,13 @@
 /** `touchstone migrate`: what is missing, what was done, what can be taken back; other statements do not queue behind it. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
 import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { eventually } from '../support/wait.ts'
 import { copyEmptyPglite } from '../support/database/pglite.ts'
+import { testFolder } from '../support/folder.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { migrate, readMigrations, undoMigration } from '../../src/db/migrate.ts'
 
@@ -17,19 +16,15 @@ const [newest, before8] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
 
 for (const engine of ['PGlite', 'PostgreSQL'] as const) {
   describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : noPostgres }, () => {
-    let folder: string
+    const folder = testFolder()
     let database: Awaited<ReturnType<typeof openOwnDatabase>> | undefined
     let run: ReturnType<typeof bareCommandsOf>
     before(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'touchstone-migrate-'))
       if (engine === 'PostgreSQL') database = await openOwnDatabase()
       else await copyEmptyPglite(join(folder, 'store'), 'none')
       run = bareCommandsOf({ DATA_DIR: folder, ...(database && { DATABASE_URL: database.url }) })
     })
-    after(async () => {
-      await database?.close()
-      await rm(folder, { recursive: true, force: true })
-    })
+    after(() => database?.close())
 
     it('names what is missing and changes nothing with --check', async () => {
       for (let twice = 0; twice < 2; twice += 1) {
@@ -88,16 +83,12 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
 
 describe('a migration beside others', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let folder: string
+  const folder = testFolder()
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-migrate-'))
     database = await openOwnDatabase()
     await database.exec('create table busy (n int); insert into busy values (1)')
   })
-  after(async () => {
-    await database.close()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => database.close())
   const change = {
     name: '9001-busy.sql',
     script: 'alter table busy add column m int;',

@@ -1,13 +1,13 @@
 /** The mutation run on a small project: each fate that a mutant of TypeScript can have. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
 import type { Fate } from '../../../scripts/mutation/mutant.ts'
 import { typescriptTarget } from '../../../scripts/mutation/typescript/run.ts'
+import { testFolder } from '../support/folder.ts'
 
-const root = mkdtempSync(join(tmpdir(), 'mutation-'))
+const root = testFolder()
 writeFileSync(
   join(root, 'sum.ts'),
   `export const first = (a?: number, b?: number, c?: number): number | undefined => a ?? b ?? c
@@ -41,10 +41,7 @@ const target = typescriptTarget({
   slow: [],
   root,
 })
-after(async () => {
-  await target.close?.()
-  rmSync(root, { recursive: true })
-})
+after(() => target.close?.())
 
 const expected: Record<string, Fate> = {
   '1: ?? → &&': 'invalid',

@@ -1,15 +1,14 @@
 /** The programs of benches and scripts: their help, and what an option that does not exist gets. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { testFolder } from '../support/folder.ts'
 
 const root = new URL('../../../', import.meta.url)
-const folder = mkdtempSync(join(tmpdir(), 'touchstone-options-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = testFolder()
 
 const program = join(folder, 'program.ts')
 writeFileSync(

@@ -1,12 +1,12 @@
 /** Test files that share a process (`scripts/test-files.ts`): each is a test of its own, with its own hooks. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { groupFiles } from '../../../scripts/test-files.ts'
+import { testFolder } from '../support/folder.ts'
 
 const scriptOf = (name: string) => fileURLToPath(new URL(`../../../scripts/${name}`, import.meta.url))
 const [reporter, testProcess] = [scriptOf('failed-files.ts'), scriptOf('test-process.ts')]
@@ -32,8 +32,7 @@ const sources = {
 }
 
 describe('test files of one process', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'touchstone-groups-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = testFolder()
   const files = Object.keys(sources).map((name) => join(folder, name))
   for (const [name, source] of Object.entries(sources)) writeFileSync(join(folder, name), source)
   const groups = join(folder, 'groups')

@@ -1,11 +1,11 @@
 /** An upgrade under load (docs/operators-handbook.md). The version before serves on the schema of the next, then beside it, then leaves. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { testFolder } from '../support/folder.ts'
 import { envOf } from '../support/processes/env.ts'
 import { bareCommandsOf, touchstone, type Ran, type Running } from '../support/processes/cli.ts'
 import { send, type Sent } from '../support/contract.ts'
@@ -85,10 +85,8 @@ describe('an upgrade', { skip }, () => {
   })
 
   async function openWorld(commit: string) {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-upgrade-'))
-    opened.defer(() => rm(folder, { recursive: true, force: true }))
+    const folder = testFolder()
     const old = await extractVersion(commit)
-    opened.defer(old.remove)
     const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
     const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
     const env = {

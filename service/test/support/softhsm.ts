@@ -3,12 +3,12 @@
  * `TEST_PKCS11_LIBRARY` another module.
  */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Attribute, Handle, Module } from '../../src/keys/pkcs11/standard.ts'
 import type { Pkcs11Options } from '../../src/keys/pkcs11/token.ts'
+import { testFolder } from './folder.ts'
 
 const library = process.env['TEST_PKCS11_LIBRARY'] ?? '/usr/lib/softhsm/libsofthsm2.so'
 const packageFolder = findPackage()
@@ -26,7 +26,7 @@ export const skipToken =
 const [soPin, pin] = ['5678', '1234']
 const tokenLabel = 'touchstone'
 
-export type TestToken = Disposable & {
+export type TestToken = {
   readonly options: Pkcs11Options
   /** The setting KEYS for this token. */
   readonly setting: string
@@ -45,7 +45,7 @@ export type ImportedKey = Readonly<{
 
 /** Initializes an empty token in a folder of its own. This process uses it too: SoftHSM2 reads the variable when it is initialized. */
 export function createToken(): TestToken {
-  const folder = mkdtempSync(join(tmpdir(), 'touchstone-hsm-'))
+  const folder = testFolder()
   mkdirSync(join(folder, 'tokens'))
   const conf = join(folder, 'softhsm2.conf')
   writeFileSync(conf, `directories.tokendir = ${join(folder, 'tokens')}\nlog.level = ERROR\n`)
@@ -73,7 +73,6 @@ export function createToken(): TestToken {
         token.C_Login(session, ckuUser, pin)
         for (const key of keys) for (const template of templatesOf(key)) token.C_CreateObject(session, template)
       }),
-    [Symbol.dispose]: () => rmSync(folder, { recursive: true }),
   }
 }
 

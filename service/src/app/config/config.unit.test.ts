@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { ConfigError, readConfig, readServiceConfig } from './config.ts'
 import { settings } from './schema.ts'
 import type { Setting } from './setting.ts'
@@ -251,8 +251,7 @@ describe('the configuration', () => {
   })
 
   it('reads every secret from a file as well, and nothing else', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'touchstone-config-'))
-    after(() => rmSync(folder, { recursive: true }))
+    const folder = testFolder()
     const texts: Readonly<Record<string, string>> = {
       DATABASE_URL: 'postgres://127.0.0.1/touchstone',
       DATABASE_DIRECT_URL: 'postgres://127.0.0.3/touchstone',

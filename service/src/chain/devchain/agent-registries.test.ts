@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createPublicClient, http, parseAbi } from 'viem'
 import { createLog } from '../../lib/log.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { pinnedReads } from '../../../test/support/local-reads.ts'
 import { deployLocalAgents, localAgentRegistries, registerLocalAgent } from './agent-registries.ts'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
@@ -23,21 +21,17 @@ const log = createLog(() => {})
 const registration = JSON.stringify({ name: 'one', active: true })
 
 describe('the agent registries of the local chain', () => {
-  let dataDir: string
+  const dataDir = testFolder()
   let chain: LocalChain
   let rpc: RpcClient
   before(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-agents-'))
     chain = await startLocalChain({ dataDir, log })
     rpc = createRpcClient(chain)
     await deployLocal({ rpcUrl: chain.url })
     await deployLocalAgents({ rpcUrl: chain.url })
     await registerLocalAgent({ rpcUrl: chain.url, registration })
   })
-  after(async () => {
-    await chain.close()
-    await rm(dataDir, { recursive: true })
-  })
+  after(() => chain.close())
 
   it('have the service as agent 0, whose wallet is its owner’s', async () => {
     assert.equal(await uri(), `data:application/json;base64,${btoa(registration)}`)

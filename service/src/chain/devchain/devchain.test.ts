@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -15,6 +14,7 @@ import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { anvilBinary } from './anvil.ts'
 import { startLocalChain } from './devchain.ts'
 import { deployLocal } from './deploy.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { mintLocally, type PinnedRead, pinnedReads } from '../../../test/support/local-reads.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRpcClient } from '../rpc/client.ts'
@@ -22,7 +22,7 @@ import { createRpcClient } from '../rpc/client.ts'
 describe('the local chain', () => {
   const lines: string[] = []
   const log = createLog((line) => lines.push(line))
-  let root: string
+  const root = testFolder()
   let dataDir: string
   const home = process.env['HOME']
   const start = () => startLocalChain({ dataDir, log })
@@ -30,14 +30,12 @@ describe('the local chain', () => {
     (JSON.parse(await readFile(join(dataDir, 'chain/anvil.pid'), 'utf8')) as { anvil: number }).anvil
 
   before(async () => {
-    root = await mkdtemp(join(tmpdir(), 'touchstone-chain-'))
     process.env['HOME'] = join(root, 'home')
   })
-  beforeEach(async () => void (dataDir = await mkdtemp(join(root, 'data-'))))
+  beforeEach(() => void (dataDir = testFolder()))
   after(async () => {
     assert.ok(!existsSync(join(root, 'home')), 'anvil wrote into the home folder')
     process.env['HOME'] = home
-    await rm(root, { recursive: true })
   })
 
   /** A chain with a few mints, and what it answers at each block. */

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { testFolder } from '../../../test/support/folder.ts'
 import { stateFile } from './state.ts'
 
 describe('the saved state of the local chain', () => {
-  let root: string
+  const root = testFolder()
   let folder: string
   let count = 0
-  before(async () => void (root = await mkdtemp(join(tmpdir(), 'touchstone-state-'))))
-  after(() => rm(root, { recursive: true }))
   beforeEach(() => void (folder = join(root, String((count += 1)))))
 
   const saved = async () => {

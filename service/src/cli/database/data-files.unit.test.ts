@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { readDataFiles } from './data-files.ts'
 
 describe('the files of a data folder', () => {
-  let folder: string
+  const folder = testFolder()
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-files-'))
     await mkdir(join(folder, 'keys'))
   })
-  after(() => rm(folder, { recursive: true, force: true }))
 
   it('are read while a service replaces them: a draft is none, and neither is a name whose file has vanished', async () => {
     await writeFile(join(folder, 'keys/tag-keys.json'), 'sealed')

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex, lifecycleStates, recordOfWord } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex, zeroHash } from 'viem'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
@@ -27,7 +25,7 @@ const tagHashFor = (index: number) => keccak256(stringToHex(`tag ${index}`))
 
 describe('the demonstration catalogue', () => {
   const log = createLog(() => {})
-  let dataDir: string
+  const dataDir = testFolder()
   let chain: LocalChain
   let contract: Hex
   let database: Database
@@ -35,7 +33,6 @@ describe('the demonstration catalogue', () => {
   let snapshot: unknown
   const lines: string[] = []
   before(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-catalogue-'))
     chain = await startLocalChain({ dataDir, log })
     contract = (await deployLocal({ rpcUrl: chain.url })).contract
     database = await openEmptyPglite()
@@ -46,7 +43,6 @@ describe('the demonstration catalogue', () => {
   after(async () => {
     await chain.close()
     await database.close()
-    await rm(dataDir, { recursive: true })
   })
 
   function openWriter(into: Database) {

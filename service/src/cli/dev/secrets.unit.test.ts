@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { readDemoSecrets, readOrCreateDemoSecrets } from './secrets.ts'
 
 describe('the secrets of a demonstration', () => {
-  let dataDir: string
-  before(async () => void (dataDir = await mkdtemp(join(tmpdir(), 'touchstone-secrets-'))))
-  after(() => rm(dataDir, { recursive: true }))
+  const dataDir = testFolder()
 
   it('do not exist until they are made, and stay the same from then on', async () => {
     assert.equal(await readDemoSecrets(dataDir), null)

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { readConfig } from '../../app/config/config.ts'
 import { checkKeys } from './keys.ts'
 
 /** Returns whether the doctor misses TAG_PEPPER with these settings. */
 async function missesPepper(env: Readonly<Record<string, string>>): Promise<boolean> {
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-doctor-'))
-  try {
-    const found = await checkKeys(readConfig({ DATA_DIR: folder, ...env }))
-    return found.some(({ what }) => what.startsWith('TAG_PEPPER is not set'))
-  } finally {
-    await rm(folder, { recursive: true })
-  }
+  const folder = testFolder()
+  const found = await checkKeys(readConfig({ DATA_DIR: folder, ...env }))
+  return found.some(({ what }) => what.startsWith('TAG_PEPPER is not set'))
 }
 
 describe('touchstone doctor', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { makeWalletKeys, noWallets, type WalletKeys } from '../../../test/support/pages/wallets.ts'
 import { readConfig } from '../../app/config/config.ts'
 import { readWallets } from '../../app/wallets.ts'
@@ -8,10 +8,7 @@ import { checkPasses } from './passes.ts'
 
 const dayMs = 86_400_000
 let keys: WalletKeys
-before(async () => {
-  keys = await makeWalletKeys()
-})
-after(() => keys?.[Symbol.asyncDispose]())
+before(async () => void (keys = await makeWalletKeys()))
 
 const configOf = (env: Record<string, string> = {}) => readConfig({ PASSPORT_SIGNING: 'on', ...keys.env, ...env })
 

@@ -4,14 +4,14 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { sleep } from '../../lib/async/sleep.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { until } from '../../../test/support/wait.ts'
 import { addressFile, silenceMs } from './address-file.ts'
 import { authorization, holderOf, proofOf, runInService } from './control-client.ts'
@@ -25,9 +25,7 @@ const noNamespaces =
     : 'a network namespace needs root, unshare and ip'
 
 describe('the data directory lock', () => {
-  let dataDir: string
-  before(async () => void (dataDir = await mkdtemp(join(tmpdir(), 'touchstone-control-'))))
-  after(() => rm(dataDir, { recursive: true }))
+  const dataDir = testFolder()
 
   const echo: RunCommand = async (argv, { out, err, cwd }) => {
     out(`${cwd} ${argv.join('|')}`)
@@ -208,7 +206,7 @@ describe('the data directory lock', () => {
       response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
     })
     await once(stranger.listen(0, '127.0.0.1'), 'listening')
-    const taken = await mkdtemp(join(tmpdir(), 'touchstone-control-'))
+    const taken = testFolder()
     const { port: strange } = stranger.address() as AddressInfo
     await writeFile(addressFile(taken), JSON.stringify({ pid: 1, port: strange, token }))
     try {
@@ -219,7 +217,6 @@ describe('the data directory lock', () => {
       await acquired.lock.release()
     } finally {
       stranger.close()
-      await rm(taken, { recursive: true })
     }
     assert.ok(seen.length > 0)
     assert.doesNotMatch(seen.join(), new RegExp(`${token}|POST|argv`))
@@ -254,14 +251,13 @@ describe('the data directory lock', () => {
       response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
     })
     await once(stranger.listen(0, '127.0.0.1'), 'listening')
-    const taken = await mkdtemp(join(tmpdir(), 'touchstone-control-'))
+    const taken = testFolder()
     const { port } = stranger.address() as AddressInfo
     await writeFile(addressFile(taken), JSON.stringify({ ...real, port }))
     try {
       await assert.rejects(ask(['tag'], undefined, taken), { message: /^The service ended before the command did\./ })
     } finally {
       stranger.close()
-      await rm(taken, { recursive: true })
     }
   })
 

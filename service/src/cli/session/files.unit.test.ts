@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { readJsonFile, readTextFile, writeNew } from './files.ts'
 import { CommandError } from './output.ts'
 
 describe('a file that a command is given', () => {
-  let folder: string
-  before(async () => void (folder = await mkdtemp(join(tmpdir(), 'touchstone-given-'))))
-  after(() => rm(folder, { recursive: true, force: true }))
+  const folder = testFolder()
 
   it('is read up to its bound, which a device would never reach', async () => {
     const path = join(folder, 'a.json')

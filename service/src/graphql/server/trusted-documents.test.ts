@@ -1,11 +1,11 @@
 /** Trusted documents over HTTP and socket, in the forms of Apollo, Relay and urql. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
@@ -103,11 +103,7 @@ describe('trusted documents', () => {
 })
 
 describe('the file of trusted documents', () => {
-  let folder: string
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'documents-'))
-  })
-  after(() => rm(folder, { recursive: true }))
+  const folder = testFolder()
 
   async function read(content: unknown) {
     const path = join(folder, 'documents.json')

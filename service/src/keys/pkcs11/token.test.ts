@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { createCipheriv, createECDH, createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { writeFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cmac } from '@noble/ciphers/aes.js'
 import { keccak256 } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { createToken, skipToken, type TestToken } from '../../../test/support/softhsm.ts'
 import { until } from '../../../test/support/wait.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
@@ -43,10 +43,7 @@ describe('keys in a PKCS#11 token', { skip: skipToken }, () => {
     ])
     store = await openToken(token.options)
   })
-  after(async () => {
-    await store[Symbol.asyncDispose]()
-    token[Symbol.dispose]()
-  })
+  after(() => store[Symbol.asyncDispose]())
 
   it('decrypt and make MACs as the same AES key in software', async () => {
     const stored = (await store.aesKey('master')) ?? assert.fail()
@@ -145,7 +142,7 @@ exports.PKCS11 = class {
 
 describe('a token that hangs', () => {
   it('costs its callers the deadline and the event loop nothing, and works again when it answers', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-hanging-'))
+    const folder = testFolder()
     await writeFile(join(folder, 'index.js'), hangingPackage)
     await writeFile(join(folder, 'pin'), '1234')
     const options = { module: 'none', token: 'touchstone', pinFile: join(folder, 'pin'), packageFolder: folder }
@@ -156,7 +153,6 @@ describe('a token that hangs', () => {
     })
     await writeFile(join(folder, 'released'), '')
     await until(async () => (await store.signingKey('operator').catch(() => 'late')) === null)
-    await rm(folder, { recursive: true })
   })
 })
 

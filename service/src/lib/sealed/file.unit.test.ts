@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { ServiceError } from '../errors.ts'
 import { createPrivateFile, fileFault, removeDrafts, writePrivateFile } from './file.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'touchstone-files-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = testFolder()
 
 describe('private files', () => {
   it('lose the drafts that a killed process left, and no other file', async () => {

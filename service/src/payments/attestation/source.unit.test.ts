@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { attestationSigner, type Hex } from '@touchstone/verdict'
+import { testFolder } from '../../../test/support/folder.ts'
 import { makeKey, readKeyFolder, type MadeKey } from './source.ts'
 
 const hash: Hex = `0x${'12'.repeat(32)}`
 
 describe('attestation keys in the data folder', () => {
-  let parent: string
-  let folder: string
+  const folder = join(testFolder(), 'keys')
   let first: MadeKey
   before(async () => {
-    parent = await mkdtemp(join(tmpdir(), 'touchstone-attestation-keys-'))
-    folder = join(parent, 'keys')
     assert.deepEqual(await readKeyFolder(folder), [])
     first = await makeKey(folder, 200)
   })
-  after(() => rm(parent, { recursive: true }))
 
   it('sign the same after a restart', async () => {
     const [again] = await readKeyFolder(folder)

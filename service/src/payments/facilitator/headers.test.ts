@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, it } from 'node:test'
+import { it } from 'node:test'
+import { testFolder } from '../../../test/support/folder.ts'
 import { readSecretHeaders } from './headers.ts'
 
-const folder = await mkdtemp(join(tmpdir(), 'touchstone-headers-'))
-after(() => rm(folder, { recursive: true }))
+const folder = testFolder()
 const path = join(folder, 'headers.json')
 
 async function write(text: string, mode = 0o600): Promise<void> {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
 import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
@@ -12,10 +11,10 @@ import { createStation } from './station.ts'
 import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
+import { testFolder } from '../../../test/support/folder.ts'
 import { newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'touchstone-keys-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = testFolder()
 const kek = Uint8Array.from(randomBytes(32))
 const fails = (pattern: RegExp) => (error: unknown) => error instanceof KeyFileError && pattern.test(error.message)
 const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({
@@ -168,7 +167,7 @@ describe('application masters', () => {
   })
 
   it('are neither made nor read on a verifier, which verifies all the same', async () => {
-    const dir = mkdtempSync(join(folder, 'verifier-'))
+    const dir = testFolder()
     const path = join(dir, 'station.keys')
     const open = (key: Uint8Array | null) =>
       openTagKeyStore({
@@ -187,7 +186,7 @@ describe('application masters', () => {
   })
 
   it('of an earlier version move away from the tag keys', async () => {
-    const dir = mkdtempSync(join(folder, 'former-'))
+    const dir = testFolder()
     const master = Uint8Array.from(randomBytes(16))
     const former = { path: join(dir, 'tag-app-keys.json'), keks: { kek } }
     writeFileSync(former.path, seal('tag-app-keys', { a: toHex(master) }, kek))
@@ -237,7 +236,7 @@ describe('keys that are replaced while the verifier runs', () => {
   const zero = '0'.repeat(32)
 
   async function openStore() {
-    const dir = mkdtempSync(join(folder, 'store-'))
+    const dir = testFolder()
     const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
     const authenticate = createAuthenticate({ keys: store.keys })
     const taps = async (batch: BatchRecord, uid: Uint8Array) => {
@@ -311,7 +310,7 @@ describe('keys that are replaced while the verifier runs', () => {
 
 describe('a new key encryption key', () => {
   it('opens files together with the former one, and alone once they are sealed again', async () => {
-    const dir = mkdtempSync(join(folder, 'kek-'))
+    const dir = testFolder()
     const next = Uint8Array.from(randomBytes(32))
     const open = (keys: { kek: Uint8Array; previousKek?: Uint8Array }) =>
       openTagKeyStore({ folder: dir, keyFile: { ...keys, demo: true }, shared })
@@ -337,7 +336,7 @@ describe('a new key encryption key', () => {
   })
 
   it('finishes what an interruption left half done', async () => {
-    const dir = mkdtempSync(join(folder, 'kek-'))
+    const dir = testFolder()
     const next = Uint8Array.from(randomBytes(32))
     const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
     const made = await store.create({ id: 'a', demo: true })

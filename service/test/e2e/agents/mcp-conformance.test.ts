@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { testTools } from '../../support/agents/assets.ts'
 import { startMcp } from '../../support/agents/mcp.ts'
+import { testFolder } from '../../support/folder.ts'
 
 type Check = { readonly id: string; readonly status: string; readonly errorMessage?: string }
 
@@ -39,15 +39,11 @@ const notApplicable =
 
 describe('MCP conformance', () => {
   let mcp: Awaited<ReturnType<typeof startMcp>>
-  let folder: string
+  const folder = testFolder()
   before(async () => {
     mcp = await startMcp(testTools())
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-conformance-'))
   })
-  after(async () => {
-    await mcp.close()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => mcp.close())
 
   for (const [scenario, revision, fewest] of scenarios)
     it(`${scenario} at ${revision}`, async () => {

@@ -1,14 +1,14 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a tap, and keys that replace others (spec §4.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch } from '../../../src/tap/keys/batch.ts'
 import { hasOwnMetaKey, parseScheme, schemeNames } from '../../../src/tap/keys/derivations.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { aloneCommandsOf, assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -214,8 +214,7 @@ describe('touchstone tag batch rekey', () => {
 
 describe('touchstone key rotate-kek', () => {
   it('seals the key files under a new key that a file holds, and the batches stay', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-kek-'))
-    after(() => rm(folder, { recursive: true }))
+    const folder = testFolder()
     await copyEmptyPglite(join(folder, 'store'))
     const [former, next] = ['11'.repeat(31) + '02', '22'.repeat(31) + '03']
     for (const [name, text] of [

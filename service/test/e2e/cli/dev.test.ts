@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
 import { readFileSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
 import { products } from '../../../src/cli/dev/products.ts'
 import { sleep } from '../../../src/lib/async/sleep.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../../support/wait.ts'
 import { freePorts, startDev, touchstone, untilSaid } from '../../support/processes/cli.ts'
@@ -33,13 +33,8 @@ function isAsked(port: number): boolean {
 }
 
 describe('npm start', () => {
-  let dataDir: string
-  let env: Record<string, string>
-  before(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
-    env = { ...freePorts, DATA_DIR: dataDir }
-  })
-  after(() => rm(dataDir, { recursive: true, force: true }))
+  const dataDir = testFolder()
+  const env: Record<string, string> = { ...freePorts, DATA_DIR: dataDir }
 
   let first: Verdict
   const openToOthers = () =>
@@ -123,12 +118,11 @@ describe('npm start', () => {
     await new Promise((resolve) => holder.once('listening', resolve))
     const port = String((holder.address() as AddressInfo).port)
     for (const name of ['VERIFICATION_PORT', 'LOCAL_CHAIN_PORT']) {
-      const empty = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+      const empty = testFolder()
       const running = touchstone(['dev'], { ...env, DATA_DIR: empty, [name]: port })
       assert.equal((await running.ended).exit, 1)
       assert.match(running.said(), new RegExp(`^touchstone: Port ${port} is in use\\. .*${name}=\\d+\\.\\n$`))
       assert.deepEqual(await readdir(empty), [])
-      await rm(empty, { recursive: true })
     }
     holder.close()
   })
@@ -143,7 +137,7 @@ describe('npm start', () => {
   })
 
   it('says in one sentence that the database is damaged, and ends the chain it had started', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+    const folder = testFolder()
     await mkdir(join(folder, 'store'))
     await writeFile(join(folder, 'store', 'PG_VERSION'), 'damaged')
     const running = touchstone(['dev'], { ...env, DATA_DIR: folder })
@@ -152,7 +146,6 @@ describe('npm start', () => {
       running.said(),
       /^touchstone: The database in .* cannot be opened\. Restore the folder from a backup, or move it away .*\.\n$/m,
     )
-    await rm(folder, { recursive: true })
   })
 
   it('names the setting that is wrong', async () => {

@@ -1,9 +1,6 @@
 /** `touchstone export` on both databases: whole lists, cells that run nothing, and exports that go on. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { parse } from 'csv-parse/sync'
 import { Command } from 'commander'
@@ -14,6 +11,7 @@ import type { Database } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { createTapLog } from '../../../src/tap/log/recorder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 import { bob, hashOf, insertAsset, insertTransfer } from '../../support/index/rows.ts'
 
@@ -103,10 +101,9 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual([...out, ...(await run(['products', '--after', cursor])).out], whole)
     })
 
-    it('names its last cursor at Ctrl-C where a running service prints it', async (t) => {
+    it('names its last cursor at Ctrl-C where a running service prints it', async () => {
       const whole = (await run(['products'])).out
-      const folder = await mkdtemp(join(tmpdir(), 'touchstone-export-'))
-      t.after(() => rm(folder, { recursive: true }))
+      const folder = testFolder()
       await using lock = await acquireDataFolder(folder)
       lock.serve(async (argv, io) => {
         // As if the reader had taken the first page and no more before the interrupt.

@@ -4,11 +4,11 @@
  * those send them.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import {
   aloneCommandsOf,
   freePorts,
@@ -24,19 +24,14 @@ const uidOf = (n: number) => `04AABBCC${n.toString(16).toUpperCase().padStart(6,
 const tags = 501
 
 describe('a fleet of tags by commands alone', () => {
-  let folder: string
-  let dataDir: string
+  const folder = testFolder()
+  const dataDir = join(folder, 'data')
   let service: Awaited<ReturnType<typeof startDev>>
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
-    dataDir = join(folder, 'data')
     await copyEmptyPglite(join(dataDir, 'store'))
     service = await startDev({ DATA_DIR: dataDir, RATE_LIMIT_TAP: '0', INDEX_POLL_MS: '500' })
   })
-  after(async () => {
-    await service?.stop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => service?.stop())
 
   type Run = (...argv: string[]) => Promise<Ran>
   /** Containers of other roles have the address that is paid, and no key of the gateway. */

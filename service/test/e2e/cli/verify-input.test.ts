@@ -1,10 +1,10 @@
 /** `touchstone verify` on invalid input. Each case gets one sentence and exit code 2. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
+import { testFolder } from '../../support/folder.ts'
 import { serve } from '../../support/http.ts'
 import { touchstone, warmProgram } from '../../support/processes/cli.ts'
 
@@ -13,14 +13,12 @@ const address = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
 const hash = `0x${'ab'.repeat(32)}`
 
 describe('touchstone verify rejects', () => {
-  let folder: string
+  const folder = testFolder()
   let run: ReturnType<typeof warmProgram>
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'verify-input-'))
     await writeFile(join(folder, 'bundle.json'), '{"version":"1","verdict":{},"proof":{}}')
     run = warmProgram(folder)
   })
-  after(() => rm(folder, { recursive: true }))
 
   async function rejects(args: readonly string[], sentence: RegExp): Promise<void> {
     const { exit, out, err } = await run('verify', ...args)

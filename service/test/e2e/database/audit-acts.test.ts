@@ -3,14 +3,14 @@
  * tags.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import type { Scope } from '../../../src/access/rights.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
+import { testFolder } from '../../support/folder.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { makeReadOnly } from '../../support/read-only.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -62,14 +62,13 @@ describe('the audit trail', () => {
     assert.match(await refused(writer, 'acceptTransfer', 'transferId: "x", signature: "0x00"'), /^: transferId: /)
   })
 
-  it('has each command that changes something once, done, done in part or refused, and none that only reads', async (t) => {
+  it('has each command that changes something once, done, done in part or refused, and none that only reads', async () => {
     const run = commandsOf(world)
     const acts = async (...argv: string[]) =>
       (await entriesOf(() => run(...argv))).map(({ act, subject, outcome }) => `${act} ${subject} ${outcome}`)
     assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring DONE'])
     assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring REFUSED'])
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-audit-'))
-    t.after(() => rm(folder, { recursive: true }))
+    const folder = testFolder()
     const tags = join(folder, 'tags.csv')
     await writeFile(tags, 'uid\n04000000000001\nnot a uid\n')
     assert.deepEqual(await acts('tag', 'import', tags, '--batch', 'spring'), ['command tag import  FAILED'])

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import { apiKeyStore, newApiKey } from '../../../src/access/api-keys.ts'
 import { appendAudit, auditHead, auditText, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import { auditHeadFile, createHeadSigner, openHead, readHeads } from '../../../src/app/audit-heads.ts'
@@ -94,86 +94,78 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('written anew with hashes that fit, does not agree with the heads that the issuer signed each day', async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'touchstone-heads-'))
-      try {
-        const path = auditHeadFile(folder)
-        const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
-        const lines: string[] = []
-        const log = createLog((line) => lines.push(line))
-        const signerOf = (sql: Sql) =>
-          createHeadSigner({
-            database: { transaction: (run) => run(sql) },
-            issuer,
-            did: 'did:web:test',
-            path,
-            log,
-          })
-        const day = 86_400_000
-        for (const hours of [0, 23, 25]) await signerOf(database).sign(day + hours * 3_600_000)
-        const heads = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
-        const kept = heads.map((opened) => (opened.ok ? opened.head : assert.fail(opened.because)))
-        assert.deepEqual(
-          kept.map(({ seq, keyId, at }) => [seq, keyId, at - day]),
-          [
-            [4n, 'key-1', 0],
-            [4n, 'key-1', 25 * 3_600_000],
-          ],
-        )
-        assert.equal((await verifyAudit(database, kept)).ok, true)
+      const folder = testFolder()
+      const path = auditHeadFile(folder)
+      const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
+      const lines: string[] = []
+      const log = createLog((line) => lines.push(line))
+      const signerOf = (sql: Sql) =>
+        createHeadSigner({
+          database: { transaction: (run) => run(sql) },
+          issuer,
+          did: 'did:web:test',
+          path,
+          log,
+        })
+      const day = 86_400_000
+      for (const hours of [0, 23, 25]) await signerOf(database).sign(day + hours * 3_600_000)
+      const heads = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+      const kept = heads.map((opened) => (opened.ok ? opened.head : assert.fail(opened.because)))
+      assert.deepEqual(
+        kept.map(({ seq, keyId, at }) => [seq, keyId, at - day]),
+        [
+          [4n, 'key-1', 0],
+          [4n, 'key-1', 25 * 3_600_000],
+        ],
+      )
+      assert.equal((await verifyAudit(database, kept)).ok, true)
 
-        const undone = new Error('undone')
-        await assert.rejects(
-          database.transaction(async (sql) => {
-            await sql.query('alter table audit_entry disable trigger user')
-            await sql.query('delete from audit_entry')
-            await sql.query("update audit_head set seq = 0, hash = decode(repeat('00', 32), 'hex')")
-            for (let n = 1; n <= 5; n += 1)
-              await appendAudit(sql, auditText({ who: 'key:other' }, { act: 'flag', subject: '1', outcome: 'DONE' }))
-            assert.equal((await verifyAudit(sql)).ok, true, 'the hashes fit')
-            assert.deepEqual(await verifyAudit(sql, kept), { ...wrongAt(4n), kept: kept[0] })
-            await signerOf(sql).sign(5 * day)
-            throw undone
-          }),
-          undone,
-        )
-        assert.match(lines.at(-1) ?? '', /"level":"error".*lacks the head that was signed last/)
-        assert.equal((await readHeads(path)).length, 2)
+      const undone = new Error('undone')
+      await assert.rejects(
+        database.transaction(async (sql) => {
+          await sql.query('alter table audit_entry disable trigger user')
+          await sql.query('delete from audit_entry')
+          await sql.query("update audit_head set seq = 0, hash = decode(repeat('00', 32), 'hex')")
+          for (let n = 1; n <= 5; n += 1)
+            await appendAudit(sql, auditText({ who: 'key:other' }, { act: 'flag', subject: '1', outcome: 'DONE' }))
+          assert.equal((await verifyAudit(sql)).ok, true, 'the hashes fit')
+          assert.deepEqual(await verifyAudit(sql, kept), { ...wrongAt(4n), kept: kept[0] })
+          await signerOf(sql).sign(5 * day)
+          throw undone
+        }),
+        undone,
+      )
+      assert.match(lines.at(-1) ?? '', /"level":"error".*lacks the head that was signed last/)
+      assert.equal((await readHeads(path)).length, 2)
 
-        // A full disk or a kill cut the last line. It does not count, and the next head takes its place.
-        await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
-        assert.equal((await readHeads(path)).length, 2)
-        await signerOf(database).sign(5 * day)
-        const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
-        assert.deepEqual(
-          opened.map(({ ok }) => ok),
-          [true, true, true],
-        )
-      } finally {
-        await rm(folder, { recursive: true, force: true })
-      }
+      // A full disk or a kill cut the last line. It does not count, and the next head takes its place.
+      await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
+      assert.equal((await readHeads(path)).length, 2)
+      await signerOf(database).sign(5 * day)
+      const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+      assert.deepEqual(
+        opened.map(({ ok }) => ok),
+        [true, true, true],
+      )
     })
 
     it('is signed once a day by processes that share a data folder, and none cuts the line of another', async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'touchstone-heads-'))
-      try {
-        const path = auditHeadFile(folder)
-        const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
-        const log = createLog(() => {})
-        const signers = Array.from({ length: 4 }, () =>
-          createHeadSigner({ database, issuer, did: 'did:web:test', path, log }),
-        )
-        for (let day = 1; day <= 10; day += 1) {
-          if (day > 1) await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
-          await Promise.all(signers.map((signer) => signer.sign(day * 86_400_000)))
-        }
-        const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
-        assert.deepEqual(
-          opened.map((one) => (one.ok ? one.head.at / 86_400_000 : one.because)),
-          Array.from({ length: 10 }, (_, index) => index + 1),
-        )
-      } finally {
-        await rm(folder, { recursive: true, force: true })
+      const folder = testFolder()
+      const path = auditHeadFile(folder)
+      const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
+      const log = createLog(() => {})
+      const signers = Array.from({ length: 4 }, () =>
+        createHeadSigner({ database, issuer, did: 'did:web:test', path, log }),
+      )
+      for (let day = 1; day <= 10; day += 1) {
+        if (day > 1) await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
+        await Promise.all(signers.map((signer) => signer.sign(day * 86_400_000)))
       }
+      const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+      assert.deepEqual(
+        opened.map((one) => (one.ok ? one.head.at / 86_400_000 : one.because)),
+        Array.from({ length: 10 }, (_, index) => index + 1),
+      )
     })
 
     it('has keys that are made and revoked, and nothing of a change that was rolled back', async () => {

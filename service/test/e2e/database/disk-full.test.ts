@@ -1,19 +1,19 @@
 /** A disk that is full under the embedded database. The error names folder and remedy; nothing lasts longer than the fault. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
 import { writePrivateFile } from '../../../src/lib/sealed/file.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 
-const disk = mkdtempSync(join(tmpdir(), 'touchstone-disk-'))
+const disk = testFolder()
 const store = join(disk, 'store')
 const filler = join(disk, 'filler')
 const remedy = `The disk that holds the database in ${store} is full. Free space on it and try again; nothing that was stored is lost.`
@@ -40,10 +40,8 @@ const isFull = (error: unknown) =>
   error instanceof ServiceError && error.code === 'DATABASE_UNAVAILABLE' && error.message === remedy
 
 describe('an embedded database on a full disk', { skip }, () => {
-  after(() => {
-    execFileSync('umount', ['--lazy', disk]) // an engine that was given up keeps files open
-    rmSync(disk, { recursive: true, force: true })
-  })
+  // Lazily, because an engine that was given up keeps files open.
+  after(() => void execFileSync('umount', ['--lazy', disk]))
   beforeEach(() => copyEmptyPglite(store, 'none'))
   afterEach(() => {
     free()
@@ -87,14 +85,13 @@ describe('an embedded database on a full disk', { skip }, () => {
   })
 
   it('is named by a backup, which leaves no file there', { timeout: 120_000 }, async () => {
-    const data = mkdtempSync(join(tmpdir(), 'touchstone-data-'))
+    const data = testFolder()
     mkdirSync(join(data, 'keys'))
     await copyEmptyPglite(join(data, 'store'))
     writeFileSync(join(data, 'keys/large.json'), randomBytes(3_000_000))
     fill(1_000_000)
     const path = join(disk, 'new.backup')
     const { exit, err } = await touchstone(['backup', path], { DATA_DIR: data, TAG_KEK: '11'.repeat(32) }).ended
-    rmSync(data, { recursive: true })
     const sentence = `${path} cannot be written: the disk of ${disk} is full. Free space on it, then run this again; what was there before is intact.`
     assert.deepEqual([exit, err.trim()], [1, `touchstone: ${sentence}`])
     assert.deepEqual(

@@ -2,9 +2,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
@@ -12,6 +9,7 @@ import { type Database, openDatabase } from '../../../src/db/database.ts'
 import { locks } from '../../../src/db/locks.ts'
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 
 const products = 20_000
@@ -23,18 +21,14 @@ describe(
   { skip: citusUrl === undefined ? 'npm run test:citus runs it' : false },
   () => {
     let database: Awaited<ReturnType<typeof openBareCitusDatabase>>
-    let folder: string
+    const folder = testFolder()
     before(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'touchstone-distribute-'))
       database = await openBareCitusDatabase()
       // By a process of its own: the plans of migrations are not those of the program.
       assert.equal((await touchstone(['migrate'], env()).ended).exit, 0)
       for (const statement of fillStatements) await database.query(statement, [products])
     })
-    after(async () => {
-      await database.close()
-      await rm(folder, { recursive: true, force: true })
-    })
+    after(() => database.close())
 
     const env = () => ({ DATA_DIR: folder, DATABASE_URL: database.url })
     const distributing = () => touchstone(['migrate', '--distribute'], env())

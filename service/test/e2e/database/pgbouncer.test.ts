@@ -1,13 +1,11 @@
 /** PgBouncer in transaction mode before PostgreSQL: everything works, sessions go to DATABASE_DIRECT_URL, and nothing starts without it. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startFullWorld, textOf } from '../../support/database/backup-world.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { pgbouncerSkip, startPgBouncer, type PgBouncer } from '../../support/database/pgbouncer.ts'
+import { testFolder } from '../../support/folder.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { queryOf } from '../../support/passport/passport.ts'
 import { until } from '../../support/wait.ts'
@@ -146,13 +144,9 @@ describe('DATABASE_DIRECT_URL', { skip }, () => {
   const startStore = async (env: Record<string, string>) => {
     const lines: string[] = []
     const log = createLog((line) => lines.push(line))
-    const DATA_DIR = await mkdtemp(join(tmpdir(), 'touchstone-pooled-'))
-    try {
-      await using _store = await openStoreComponents(readConfig({ DATA_DIR, MIGRATE: 'off', ...env }), log)
-      return lines
-    } finally {
-      await rm(DATA_DIR, { recursive: true, force: true })
-    }
+    const DATA_DIR = testFolder()
+    await using _store = await openStoreComponents(readConfig({ DATA_DIR, MIGRATE: 'off', ...env }), log)
+    return lines
   }
 
   it('is needed where DATABASE_URL is a pooler, even one that ignores what it does not know', async () => {

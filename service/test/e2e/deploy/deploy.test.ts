@@ -1,11 +1,11 @@
 /** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { parseAllDocuments } from 'yaml'
+import { testFolder } from '../../support/folder.ts'
 import {
   copiedFiles,
   envOf,
@@ -205,8 +205,7 @@ describe('deploy/kubernetes', () => {
   })
 
   describe('is made by kustomize', { skip: has('kubectl') ? false : 'no kubectl' }, () => {
-    const folder = mkdtempSync(join(tmpdir(), 'touchstone-kustomize-'))
-    after(() => rmSync(folder, { recursive: true }))
+    const folder = testFolder()
     before(() => {
       cpSync(join(root, 'deploy/kubernetes'), folder, { recursive: true })
       for (const name of ['production/secrets.env', 'production/users.txt', 'citus/database.env'])
@@ -313,23 +312,19 @@ describe('deploy/systemd', () => {
 
   const skip = has('systemd-analyze') ? false : 'no systemd-analyze'
   it('has a unit that systemd understands, and little that it may do', { skip }, () => {
-    const folder = mkdtempSync(join(tmpdir(), 'touchstone-systemd-'))
-    try {
-      const unit = read('deploy/systemd/touchstone.service')
-        .replace('/usr/bin/node', process.execPath)
-        .replaceAll('/opt/touchstone', root)
-      const path = join(folder, 'touchstone.service')
-      writeFileSync(path, unit)
-      const analyze = (...args: string[]) =>
-        spawnSync('systemd-analyze', [...args, path], { encoding: 'utf8', timeout: 60_000 })
-      const verified = analyze('verify', '--man=no')
-      assert.equal(verified.status, 0, verified.stderr)
-      assert.doesNotMatch(verified.stderr, /touchstone\.service/)
-      const security = analyze('security', '--offline=true', '--no-pager', '--threshold=20')
-      assert.equal(security.status, 0, security.stdout + security.stderr)
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const folder = testFolder()
+    const unit = read('deploy/systemd/touchstone.service')
+      .replace('/usr/bin/node', process.execPath)
+      .replaceAll('/opt/touchstone', root)
+    const path = join(folder, 'touchstone.service')
+    writeFileSync(path, unit)
+    const analyze = (...args: string[]) =>
+      spawnSync('systemd-analyze', [...args, path], { encoding: 'utf8', timeout: 60_000 })
+    const verified = analyze('verify', '--man=no')
+    assert.equal(verified.status, 0, verified.stderr)
+    assert.doesNotMatch(verified.stderr, /touchstone\.service/)
+    const security = analyze('security', '--offline=true', '--no-pager', '--threshold=20')
+    assert.equal(security.status, 0, security.stdout + security.stderr)
   })
 })
 

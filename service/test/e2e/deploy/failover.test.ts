@@ -1,12 +1,12 @@
 /** deploy/failover: Debian's HAProxy and Patroni accept the files, and they speak of the same machines. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { postgresUser } from '../../support/database/postgres-cluster.ts'
+import { testFolder } from '../../support/folder.ts'
 import { envOf, read, root } from '../../support/processes/deploy.ts'
 import { freePort } from '../../support/free-port.ts'
 
@@ -40,56 +40,48 @@ describe('deploy/failover', () => {
   })
 
   it('patroni.yml is accepted by Patroni', { skip: skipOf('/usr/bin/patroni') }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'touchstone-patroni-'))
-    try {
-      // Patroni demands that the ports are free, the folder may be made, and the programs of PostgreSQL are there.
-      const text = read('deploy/failover/patroni.yml')
-        .replace('0.0.0.0:8008', `127.0.0.1:${await freePort()}`)
-        .replace('0.0.0.0:5432', `127.0.0.1:${await freePort()}`)
-        .replace('/var/lib/postgresql/15/touchstone', join(folder, 'data'))
-      const path = join(folder, 'patroni.yml')
-      writeFileSync(path, text)
-      const { status, stdout, stderr } = run('/usr/bin/patroni', ['--validate-config', path], passwords)
-      assert.equal(status, 0, stdout + stderr)
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const folder = testFolder()
+    // Patroni demands that the ports are free, the folder may be made, and the programs of PostgreSQL are there.
+    const text = read('deploy/failover/patroni.yml')
+      .replace('0.0.0.0:8008', `127.0.0.1:${await freePort()}`)
+      .replace('0.0.0.0:5432', `127.0.0.1:${await freePort()}`)
+      .replace('/var/lib/postgresql/15/touchstone', join(folder, 'data'))
+    const path = join(folder, 'patroni.yml')
+    writeFileSync(path, text)
+    const { status, stdout, stderr } = run('/usr/bin/patroni', ['--validate-config', path], passwords)
+    assert.equal(status, 0, stdout + stderr)
   })
 
   it(
     'patroni.yml makes a server that trusts no connection',
     { skip: skipOf('/usr/lib/postgresql/15/bin/initdb') },
     () => {
-      const folder = mkdtempSync(join(tmpdir(), 'touchstone-initdb-'))
-      try {
-        const user = postgresUser()
-        if ('uid' in user) chownSync(folder, user.uid, user.gid)
-        const password = join(folder, 'password')
-        writeFileSync(password, 'secret\n', { mode: 0o644 })
-        // Patroni starts initdb with the account, its password and these options, and appends its lines to the file of rules.
-        const { initdb, pg_hba: appended } = patroni.bootstrap
-        const options = initdb.flatMap((option) =>
-          typeof option === 'string'
-            ? `--${option}`
-            : Object.entries(option).map(([name, value]) => `--${name}=${value}`),
-        )
-        const program = join(patroni.postgresql.bin_dir, 'initdb')
-        const data = join(folder, 'data')
-        execFileSync(program, ['-N', '-D', data, '--username=postgres', `--pwfile=${password}`, ...options], {
-          ...user,
-          cwd: folder,
-          stdio: 'pipe',
-        })
-        const lines = [...readFileSync(join(data, 'pg_hba.conf'), 'utf8').split('\n'), ...appended]
-        const rules = lines.filter((line) => /^(local|host)/.test(line))
-        assert.deepEqual(
-          rules.filter((line) => !/ (peer|scram-sha-256)$/.test(line)),
-          [],
-        )
-        assert.ok(rules.length > appended.length)
-      } finally {
-        rmSync(folder, { recursive: true })
-      }
+      const folder = testFolder()
+      const user = postgresUser()
+      if ('uid' in user) chownSync(folder, user.uid, user.gid)
+      const password = join(folder, 'password')
+      writeFileSync(password, 'secret\n', { mode: 0o644 })
+      // Patroni starts initdb with the account, its password and these options, and appends its lines to the file of rules.
+      const { initdb, pg_hba: appended } = patroni.bootstrap
+      const options = initdb.flatMap((option) =>
+        typeof option === 'string'
+          ? `--${option}`
+          : Object.entries(option).map(([name, value]) => `--${name}=${value}`),
+      )
+      const program = join(patroni.postgresql.bin_dir, 'initdb')
+      const data = join(folder, 'data')
+      execFileSync(program, ['-N', '-D', data, '--username=postgres', `--pwfile=${password}`, ...options], {
+        ...user,
+        cwd: folder,
+        stdio: 'pipe',
+      })
+      const lines = [...readFileSync(join(data, 'pg_hba.conf'), 'utf8').split('\n'), ...appended]
+      const rules = lines.filter((line) => /^(local|host)/.test(line))
+      assert.deepEqual(
+        rules.filter((line) => !/ (peer|scram-sha-256)$/.test(line)),
+        [],
+      )
+      assert.ok(rules.length > appended.length)
     },
   )
 

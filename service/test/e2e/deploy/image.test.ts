@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import { envOf } from '../../support/processes/env.ts'
 import { freePort } from '../../support/free-port.ts'
 import { copiedFiles, read, root, stagesOf } from '../../support/processes/deploy.ts'
@@ -20,14 +20,13 @@ const isRoot = process.getuid?.() === 0
 describe('the image', { skip: noPostgres }, () => {
   const stages = stagesOf(read('deploy/Dockerfile'))
   const image = stages.at(-1)
-  let folder: string
+  const folder = testFolder()
   let data: string
   let chain: WriterWorld
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let running: ChildProcess | undefined
   let env: Record<string, string>
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'touchstone-image-'))
     chmodSync(folder, 0o755)
     data = join(folder, 'data')
     chain = await startWriterWorld()
@@ -55,7 +54,6 @@ describe('the image', { skip: noPostgres }, () => {
     running?.kill('SIGKILL')
     await database?.close()
     await chain?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   /** A path of the image, as it is here. */

@@ -1,8 +1,7 @@
 /** docs/incidents.md: each incident happens, its commands are typed as they stand there, and it is over. */
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { encodeAbiParameters, encodeFunctionData, keccak256, type Hex } from 'viem'
@@ -14,6 +13,7 @@ import { publishedAccounts, publishedKey } from '../../../src/domain/published-a
 import { createLog } from '../../../src/lib/log.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { keepLog, keepSecret } from '../../support/evidence.ts'
+import { testFolder } from '../../support/folder.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { lifeOf } from '../../support/graphql/life.ts'
 import { serve } from '../../support/http.ts'
@@ -47,7 +47,7 @@ const addressOf = (account: typeof admin) => account?.address ?? '0x'
 describe('docs/incidents.md', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: World
-  let folder: string
+  const folder = testFolder()
   let graphql: Awaited<ReturnType<typeof graphqlOf>>
   let item: TappedItem
   /** A provider between the world and its chain. It replaces each text of the map in every answer. */
@@ -56,7 +56,6 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
   let liar: Awaited<ReturnType<typeof serve>>
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-incidents-'))
     database = await openOwnDatabase('migrated')
     world = await startWorld({
       env: { DATABASE_URL: database.url },
@@ -71,7 +70,6 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
     await world?.end()
     await liar?.close()
     await database?.close()
-    await rm(folder, { recursive: true, force: true })
   })
 
   /** Runs a block as it is printed, with the words that the reader fills in. Returns its output. */

@@ -4,15 +4,15 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { request } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createClient } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { read } from '../../support/processes/deploy.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
@@ -34,7 +34,7 @@ describe('nginx in front of two instances', { skip }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: World
   let second: Service
-  let folder: string
+  const folder = testFolder()
   let port: number
   let plainPort: number
   let nginx: ChildProcess
@@ -51,7 +51,6 @@ describe('nginx in front of two instances', { skip }, () => {
     tap = await boundTap()
     port = await freePort()
     plainPort = await freePort()
-    folder = mkdtempSync(join(tmpdir(), 'touchstone-nginx-'))
     chmodSync(folder, 0o755)
     nginx = startNginx()
     assert.ok(await eventually(async () => (await get('/health').catch(() => null))?.status === 200))
@@ -62,7 +61,6 @@ describe('nginx in front of two instances', { skip }, () => {
     await second?.close(200)
     await world?.end()
     await database?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   /** A product with a tag of its own; the path of the tag's next tap. */

@@ -1,11 +1,10 @@
 /** The reports of `touchstone serve` to systemd (Type=notify), as a datagram socket receives them. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { readServiceManager } from '../../../src/app/config/service-manager.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
 import { until } from '../../support/wait.ts'
@@ -26,8 +25,7 @@ describe('touchstone serve under systemd', { skip: noServiceManager }, () => {
   it('reports that it serves, that it is alive, and that it stops', async () => {
     await using opened = new AsyncDisposableStack()
     const manager = opened.use(await startServiceManager())
-    const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-notified-'))
-    opened.defer(() => rm(dataDir, { recursive: true, force: true }))
+    const dataDir = testFolder()
     await copyEmptyPglite(join(dataDir, 'store'))
     const service = touchstone(['serve', '--only', 'verification'], {
       DATA_DIR: dataDir,

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
@@ -11,6 +10,7 @@ import { packagesOf, problemsOf, readLock } from '../../../../scripts/packages.t
 import { nodeOf } from '../../../../verdict/test/_installed.ts'
 import { packageNames, tarballName } from '../../../src/domain/release.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { startDev } from '../../support/processes/cli.ts'
 import { filesBelow, read, root } from '../../support/processes/deploy.ts'
 
@@ -48,14 +48,12 @@ describe('package-lock.json', () => {
 const hasHistory = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root }).status === 0
 
 describe('npm run release', { skip: hasHistory ? false : 'no git history' }, () => {
-  let folder: string
+  const folder = testFolder()
   let out: string
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'touchstone-release-'))
     out = join(folder, 'release')
     execFileSync(process.execPath, ['scripts/release.ts', '--dry-run', '--out', out], { cwd: root, timeout: 840_000 })
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   it('writes sources, packages, bill of materials and provenance, with the hash of each', () => {
     const sums = readFileSync(join(out, 'SHA256SUMS'), 'utf8').trim().split('\n')

@@ -4,14 +4,15 @@
  */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { symlink } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
-import { tmpdir, userInfo } from 'node:os'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { docsNames } from '../../../src/hosts/verification/docs/sources.ts'
 import { callsOf, isAnswerOf, shownAnswer, withAnswer, type Call } from '../../support/docs/answers.ts'
+import { testFolder } from '../../support/folder.ts'
 import { serve } from '../../support/http.ts'
 import { startShell, type Shell } from '../../support/docs/shell.ts'
 import { startDev } from '../../support/processes/cli.ts'
@@ -32,14 +33,13 @@ const places = {
 } as const
 
 describe('the documentation', () => {
-  let folder: string
+  const folder = testFolder()
   let service: Awaited<ReturnType<typeof startDev>>
   let shell: Shell
   const variables: Record<string, string> = {}
   /** Output of each command, for the pages that repeat it. */
   const outputs = new Map<string, string>()
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-docs-'))
     const env = { DATA_DIR: join(folder, 'data') }
     await symlink(fileURLToPath(fileOf('node_modules')), join(folder, 'node_modules'))
     await copyEmptyPglite(join(folder, 'data', 'store'))
@@ -47,9 +47,8 @@ describe('the documentation', () => {
     shell = await startShell(env, folder)
   })
   after(async () => {
-    await shell?.close()
+    shell?.close()
     await service?.stop()
-    await rm(folder, { recursive: true, force: true })
   })
 
   for (const { path, calls } of pages) {

@@ -3,8 +3,7 @@
  * settles once is in gateway-processes.test.ts, that one indexer leads in index-processes.test.ts, whole faults in chaos.test.ts.
  */
 import assert from 'node:assert/strict'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { generatePrivateKey } from 'viem/accounts'
@@ -14,6 +13,7 @@ import { startService, type Service } from '../../../src/app/service.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { keepLog } from '../../support/evidence.ts'
+import { testFolder } from '../../support/folder.ts'
 import { payTo } from '../../support/payments/buyer.ts'
 import { alice, graphqlOf } from '../../support/graphql/client.ts'
 import { eventually } from '../../support/wait.ts'
@@ -29,7 +29,7 @@ describe('a fleet of two', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let a: World
   let b: Service
-  let folder: string
+  const folder = testFolder()
   let batch: BatchRecord
   let ofA: Graphql
   let ofB: Graphql
@@ -37,7 +37,6 @@ describe('a fleet of two', { skip: noPostgres }, () => {
 
   before(async () => {
     database = await openOwnDatabase('migrated')
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
     a = await startWorld({
       env: {
         DATABASE_URL: database.url,
@@ -65,7 +64,6 @@ describe('a fleet of two', { skip: noPostgres }, () => {
     await b?.close(200)
     await a?.end()
     await database?.close()
-    await rm(folder, { recursive: true, force: true })
   })
 
   /** A new product with a software tag that both know. */

@@ -1,13 +1,11 @@
 /** Workers of `serve --workers` that hang: SIGSTOP makes them. This process is the primary, with less patience than `serve` has. */
 import assert from 'node:assert/strict'
 import cluster, { type Worker } from 'node:cluster'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createNotifier } from '../../../src/cli/serve/notify.ts'
 import { startWorkers } from '../../../src/cli/serve/workers.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { startWriterWorld, type WriterWorld } from '../../support/index/writer-world.ts'
@@ -24,7 +22,7 @@ const patience = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart: 240 } // a
 describe('workers that hang', { skip: noPostgres }, () => {
   let chain: WriterWorld
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let dataDir: string
+  const dataDir = testFolder()
   let workers: Awaited<ReturnType<typeof startWorkers>>
   let [port, metricsPort] = [0, 0]
   const lines: Line[] = []
@@ -33,7 +31,6 @@ describe('workers that hang', { skip: noPostgres }, () => {
   before(async () => {
     chain = await startWriterWorld()
     database = await openOwnDatabase('migrated')
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-hung-'))
     port = await freePort()
     metricsPort = await freePort()
     const env = { ...envOf({ dataDir, database, chain }), VERIFICATION_PORT: String(port), LOG_LEVEL: 'error' }
@@ -50,7 +47,6 @@ describe('workers that hang', { skip: noPostgres }, () => {
     cluster.off('fork', remember)
     await database?.close()
     await chain?.close()
-    await rm(dataDir, { recursive: true, force: true })
   })
 
   let isNextStopped = false

@@ -1,10 +1,10 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { appendFile, copyFile, cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, copyFile, cp, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
 import { makeReadOnly } from '../../support/read-only.ts'
 import { eventually, until } from '../../support/wait.ts'
@@ -19,18 +19,16 @@ const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.
 describe('keys of a fleet', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let signed: Awaited<ReturnType<typeof openOwnDatabase>>
-  let root: string
+  const root = testFolder()
   const opened: (StoreComponents & AsyncDisposable)[] = []
   before(async () => {
     database = await openOwnDatabase('migrated')
     signed = await openOwnDatabase('migrated')
-    root = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
   })
   after(async () => {
     for (const parts of opened) await parts[Symbol.asyncDispose]()
     await database?.close()
     await signed?.close()
-    await rm(root, { recursive: true, force: true })
   })
 
   /** An instance with a data folder of this name. */

@@ -1,9 +1,9 @@
 /** `touchstone serve --workers`: one service of several processes, whichever of them dies or is replaced (spec §8). */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
 import { envOf } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
@@ -15,7 +15,7 @@ import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index
 describe('several workers', { skip: noPostgres }, () => {
   let chain: WriterWorld
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let dataDir: string
+  const dataDir = testFolder()
   let env: Record<string, string>
   let service: Workers
   let manager: Awaited<ReturnType<typeof startServiceManager>> | undefined
@@ -23,7 +23,6 @@ describe('several workers', { skip: noPostgres }, () => {
     manager = noServiceManager === false ? await startServiceManager() : undefined
     chain = await startWriterWorld()
     database = await openOwnDatabase('migrated')
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-workers-'))
     const writer = chain.writerOver(await storeIn(database))
     const metadataHash = `0x${'0'.repeat(64)}` as const
     const minted = await writer.write({ kind: 'mint', to: chain.contract, metadataHash }, { idempotencyKey: 'one' })
@@ -47,7 +46,6 @@ describe('several workers', { skip: noPostgres }, () => {
     await database?.close()
     await chain?.close()
     await manager?.[Symbol.asyncDispose]()
-    await rm(dataDir, { recursive: true, force: true })
   })
 
   it('report to systemd once, when all of them serve', { skip: noServiceManager }, async () => {

@@ -3,9 +3,6 @@
  * Its state at the end is compared with the chain. `npm run stress:events` runs it with 20,000 events.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createClient } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
@@ -13,6 +10,7 @@ import { apiKeyStore, newApiKey } from '../../../src/access/api-keys.ts'
 import { sleep } from '../../../src/lib/async/sleep.ts'
 import { openOwnDatabase } from '../../support/database/databases.ts'
 import { keepSecret } from '../../support/evidence.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { createStory } from '../../support/index/story.ts'
 import {
@@ -42,9 +40,7 @@ export async function followEvents({ events, reorgs, cuts = 0, kills = 0, onProg
   await using opened = new AsyncDisposableStack()
   const chain = opened.adopt(await startIndexChain(), (it) => it.close())
   const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
-  const folder = opened.adopt(await mkdtemp(join(tmpdir(), 'touchstone-away-')), (it) =>
-    rm(it, { recursive: true, force: true }),
-  )
+  const folder = testFolder()
   const { text: key, hash: keyHash } = newApiKey()
   keepSecret(key)
   await apiKeyStore(database).create({ hash: keyHash, name: 'away', scopes: ['read'] })

@@ -1,14 +1,14 @@
 /** Stock clients and code generators of GraphQL, unmodified, against the schema and a running host. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Database } from '../../../src/db/database.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { fillExample } from '../../support/index/example.ts'
 import { installFixture } from '../../support/stock-packages.ts'
@@ -21,9 +21,8 @@ const installed = await installFixture('graphql-clients')
 describe('stock clients of GraphQL', { skip: installed === null && 'npm cannot install them here' }, () => {
   let database: Database
   let graphql: Awaited<ReturnType<typeof startGraphql>>
-  let folder: string
+  const folder = testFolder()
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'graphql-clients-'))
     const own = (path: string) => !path.includes('node_modules')
     await cp(installed ?? '', folder, { recursive: true, filter: (path) => own(path.slice(installed?.length)) })
     await symlink(join(installed ?? '', 'node_modules'), join(folder, 'node_modules'))
@@ -36,7 +35,6 @@ describe('stock clients of GraphQL', { skip: installed === null && 'npm cannot i
   after(async () => {
     await graphql.end()
     await database.close()
-    await rm(folder, { recursive: true, force: true })
   })
 
   /** Runs a program of the fixture; a failure has its output. */

@@ -3,10 +3,9 @@
  * §4.9).
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { testFolder } from '../../support/folder.ts'
 import { touchstone, type Running } from '../../support/processes/cli.ts'
 import { envOf } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
@@ -17,21 +16,19 @@ import { assertIndexIsChain, hash, operator, startIndexChain, type IndexChain } 
 describe('the index of several processes', { skip: noPostgres }, () => {
   let chain: IndexChain
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let folder: string
+  const folder = testFolder()
   const running: Running[] = []
   let rpc: FaultRpc
   before(async () => {
     chain = await startIndexChain()
     rpc = await startFaultRpc({ target: chain.url })
     database = await openOwnDatabase('migrated')
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-index-'))
     await mint(12)
   })
   after(async () => {
     for (const { child } of running) child.kill('SIGKILL')
     await Promise.all(running.map(({ ended }) => ended))
     await Promise.all([database.close(), rpc.close(), chain.close()])
-    await rm(folder, { recursive: true, force: true })
   })
 
   /** Batches of 20 tokens, each in a block of its own with empty ones before it. The last 64 blocks are written in one step. */

@@ -1,9 +1,6 @@
 /** The writer recovers from crashes, lost blocks, stuck and superseded transactions (spec §4.9). */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import {
@@ -20,6 +17,7 @@ import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
 import {
   attester,
   bob,
@@ -43,9 +41,8 @@ describe('a service killed between storing and sending', () => {
   after(() => world.close())
 
   it('sends what it had stored at its next start, once, on PGlite', async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-crash-'))
+    const dataDir = testFolder()
     await survivesKill(world, { dataDir })
-    await rm(dataDir, { recursive: true })
   })
 
   it('does so on PostgreSQL', { skip: noPostgres }, async () => {

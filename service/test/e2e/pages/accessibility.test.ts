@@ -32,7 +32,6 @@ before(async () => {
 after(async () => {
   await browser?.close()
   await world?.end()
-  await keys?.[Symbol.asyncDispose]()
 })
 
 type Seen = {

@@ -1,7 +1,6 @@
 /** Look-ups for people who work with many items: codes by camera, picture and chip, brand and serial, and lists (decisions/0039). */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { parse } from 'csv-parse/sync'
@@ -10,6 +9,7 @@ import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { gtinCheckDigit } from '../../../src/domain/gtin.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { testFolder } from '../../support/folder.ts'
 import { audit, headingOf, noBrowser, shows, startBrowser } from '../../support/pages/browser.ts'
 import { cameraFlags, pictureOf, videoOf } from '../../support/pages/camera.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
@@ -25,9 +25,8 @@ after(() => world?.end())
 
 describe('the scanner of the start page', { skip: noBrowser }, () => {
   let browser: Awaited<ReturnType<typeof startBrowser>>
-  let folder: string
+  const folder = testFolder()
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-camera-'))
     const video = join(folder, 'code.y4m')
     const code = await pictureOf(`${world.url}${await world.pathOf('claimed')}`)
       .png()
@@ -35,10 +34,7 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
     await writeFile(video, await videoOf(code))
     browser = await startBrowser([world.url], cameraFlags(video))
   })
-  after(async () => {
-    await browser?.close()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => browser?.close())
 
   const choose = async (page: Awaited<ReturnType<typeof browser.open>>, text: string) => {
     const buffer = await pictureOf(text).png().toBuffer()

@@ -1,9 +1,9 @@
 /** Ownership in the page, by wallets in a real browser: claims, transfers between two browsers, reports, passkeys (spec §3, §4.9; decisions/0037). */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { testFolder } from '../../support/folder.ts'
 import { audit, noBrowser, type Opened, shows, startBrowser } from '../../support/pages/browser.ts'
 import { cameraFlags, videoOf } from '../../support/pages/camera.ts'
 import { newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
@@ -18,13 +18,12 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   let own: OwnershipWorld
   let browser: Awaited<ReturnType<typeof startBrowser>>
   let named: string
-  let folder: string
+  const folder = testFolder()
   let video: string
   before(async () => {
     world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report,passkey' } })
     // A passkey belongs to a name, not to an address of a machine.
     named = world.url.replace('127.0.0.1', 'localhost')
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-camera-'))
     video = join(folder, 'code.y4m')
     browser = await startBrowser([world.url, named], cameraFlags(video))
     own = await openOwnership(world)
@@ -32,7 +31,6 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   after(async () => {
     await browser?.close()
     await world?.end()
-    await rm(folder, { recursive: true, force: true })
   })
 
   /** Takes a step and waits for its sentence. */

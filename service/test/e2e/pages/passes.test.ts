@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
@@ -18,6 +17,7 @@ import type { PassView } from '../../../src/pages/certificate/wallets.ts'
 import { languages, textsOf } from '../../../src/pages/languages.ts'
 import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
 import { tapSecrets } from '../../../src/tap/tap-tokens.ts'
+import { testFolder } from '../../support/folder.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
 import { certificateView, certify, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
@@ -27,16 +27,13 @@ import { makeWalletKeys, type WalletKeys } from '../../support/pages/wallets.ts'
 const run = promisify(execFile)
 let world: PageWorld
 let keys: WalletKeys
-let folder: string
+const folder = testFolder()
 before(async () => {
   keys = await makeWalletKeys()
-  folder = await mkdtemp(join(tmpdir(), 'touchstone-pass-'))
   world = await startPageWorld({ env: keys.env })
 })
 after(async () => {
   await world?.end()
-  await keys?.[Symbol.asyncDispose]()
-  if (folder !== undefined) await rm(folder, { recursive: true })
 })
 
 type Item = Parameters<PageWorld['tapped']>[0]

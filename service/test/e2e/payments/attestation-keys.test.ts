@@ -3,8 +3,7 @@
  * key …`. A contract on chain that accepts their signatures.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { attestationKeyId, verifyAttestation, type Attested, type Hex } from '@touchstone/verdict'
@@ -20,15 +19,13 @@ import { isPublishedAddress, publishedAccounts, publishedKey } from '../../../sr
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
 import { attestedContract, proofBy, walletKeystore, type Proof } from '../../support/attestation.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { startTestChain, type TestChain } from '../../support/test-chain.ts'
 import { until } from '../../support/wait.ts'
 
-const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-attestation-'))
+const dataDir = testFolder()
 const database = await openEmptyPglite()
-after(async () => {
-  await database.close()
-  await rm(dataDir, { recursive: true })
-})
+after(() => database.close())
 
 describe('attestation keys', () => {
   let clock = 1_795_227_313_000

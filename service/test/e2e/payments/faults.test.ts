@@ -3,13 +3,13 @@
  * buyer can mend nothing; after recovery the same header returns the proof for one charge (spec §4.8, §7). Also the gateway's own health checks.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { parseAbiItem, toFunctionSelector, toHex, type Hex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import type { Ledger } from '../../../src/payments/ledger.ts'
+import { testFolder } from '../../support/folder.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, post, price, sign } from '../../support/payments/buyer.ts'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
@@ -308,7 +308,7 @@ describe('a remote facilitator', () => {
   }
 
   it('that demands a header gets it from a file, which may change; without it: 503 payment_unavailable', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-headers-'))
+    const folder = testFolder()
     const headersFile = join(folder, 'headers.json')
     let demanded = 'Bearer first-secret'
     const write = (value: string) => writeFile(headersFile, JSON.stringify({ Authorization: value }), { mode: 0o600 })
@@ -329,7 +329,6 @@ describe('a remote facilitator', () => {
     } finally {
       await seller.close()
       await demanding.close()
-      await rm(folder, { recursive: true })
     }
   })
 

@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,6 +13,7 @@ import { startService } from '../../../src/app/service.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -30,15 +29,9 @@ before(async () => {
 })
 after(() => opened.disposeAsync())
 
-async function newFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-life-'))
-  opened.defer(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
-
 /** Listeners are open before the hosts behind them are. */
 it('answers the first request that a listener accepts, however early', async () => {
-  const dataDir = await newFolder()
+  const dataDir = testFolder()
   await copyEmptyPglite(join(dataDir, 'store'))
   const port = await freePort()
   const settings = { ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port) }
@@ -130,7 +123,7 @@ it('ends the subscription of an A2A client when it stops, and does not wait for 
 })
 
 it('fails no accepted request, and ends while clients keep asking', async () => {
-  const dataDir = await newFolder()
+  const dataDir = testFolder()
   await copyEmptyPglite(join(dataDir, 'store'))
   const child = spawn(process.execPath, [cli, 'serve'], {
     env: { ...process.env, ...world.settings, DATA_DIR: dataDir },

@@ -1,11 +1,9 @@
 /** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
+import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 
@@ -13,15 +11,11 @@ const embedded = { HOST: '127.0.0.1', VERIFICATION_PORT: '0', GATEWAY_PORT: '0',
 
 describe('touchstone serve starts', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let dataDir: string
+  const dataDir = testFolder()
   before(async () => {
     database = await openOwnDatabase('migrated')
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-start-'))
   })
-  after(async () => {
-    await database?.close()
-    await rm(dataDir, { recursive: true, force: true })
-  })
+  after(() => database?.close())
 
   for (const [words, serves] of [
     ['serve', 'verification host listens'],

@@ -1,8 +1,7 @@
 /** The service with its private keys in a PKCS#11 token, SoftHSM2. */
 import assert from 'node:assert/strict'
 import { createECDH, randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
@@ -18,6 +17,7 @@ import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { createAesKey } from '../../../src/tap/sun/aes.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { readPicc } from '../../../src/tap/sun/sun.ts'
+import { testFolder } from '../../support/folder.ts'
 import { newUid, parametersOf, testTemplate } from '../../support/tap/tags.ts'
 import { storedEthereumKey } from '../../../src/keys/ethereum.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
@@ -29,16 +29,13 @@ import { createToken, type ImportedKey, skipToken, type TestToken } from '../../
 describe('keys that are made in a token', { skip: skipToken }, () => {
   let token: TestToken
   let keyStore: KeyStore & AsyncDisposable
-  let folder: string
+  const folder = testFolder()
   before(async () => {
     token = createToken()
     keyStore = await openToken(token.options)
-    folder = await mkdtemp(join(tmpdir(), 'touchstone-token-'))
   })
   after(async () => {
     await keyStore[Symbol.asyncDispose]()
-    token[Symbol.dispose]()
-    await rm(folder, { recursive: true })
   })
 
   it('are made by a command that prints their addresses', async () => {
@@ -156,19 +153,16 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
 
 describe('npm start with every key in a token', { skip: skipToken }, () => {
   let token: TestToken
-  let dataDir: string
+  const dataDir = testFolder()
   let env: Record<string, string>
   let running: Awaited<ReturnType<typeof startDev>> | undefined
   before(async () => {
     token = createToken()
     token.importKeys(imported)
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-token-dev-'))
     env = { ...token.env, DATA_DIR: dataDir, KEYS: token.setting, PASSPORT_SIGNING: 'on' }
   })
   after(async () => {
     await running?.stop('SIGKILL')
-    token[Symbol.dispose]()
-    await rm(dataDir, { recursive: true, force: true })
   })
 
   /** Keys that the test knows, to search for; the service makes the others. */

@@ -39,7 +39,7 @@ export async function startAgents() {
 
   async function write(from: Hex, to: Hex, functionName: string, args: readonly unknown[]): Promise<void> {
     const data = encodeFunctionData({ abi, functionName, args } as Parameters<typeof encodeFunctionData>[0])
-    const { status } = await chain.send({ from, to, data })
+    const { status } = await chain.send({ from, to, data, gas: 30_000_000 })
     if (status !== '0x1') throw new Error(`${functionName} was refused`)
   }
 

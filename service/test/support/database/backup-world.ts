@@ -1,8 +1,7 @@
 /** A service with something of everything that it keeps, and restored ones beside it on the same chain. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -18,6 +17,7 @@ import { openChunks } from '../../../src/lib/sealed/stream.ts'
 import { startService } from '../../../src/app/service.ts'
 import { dumpDatabase } from '../../../src/db/backup.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { testFolder } from '../folder.ts'
 import { bareCommandsOf, commandsOf } from '../processes/cli.ts'
 import { buyThrough, channelOf, depositPayload, installChannels } from '../payments/channels.ts'
 import { openOwnDatabase } from './databases.ts'
@@ -82,8 +82,7 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
 
   /** An empty place for a restore; with `url` in PostgreSQL. */
   async function place(engine: 'PGlite' | 'PostgreSQL') {
-    const folder = await mkdtemp(join(tmpdir(), 'touchstone-restore-'))
-    opened.defer(() => rm(folder, { recursive: true, force: true }))
+    const folder = testFolder()
     const database = engine === 'PostgreSQL' ? opened.adopt(await openOwnDatabase(), (it) => it.close()) : null
     const settings = {
       ...world.settings,

@@ -1,9 +1,8 @@
 /** Debian's PgBouncer in transaction mode before a PostgreSQL, on a free port, with a configuration of its own. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chownSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { testFolder } from '../folder.ts'
 import { freePort } from '../free-port.ts'
 import { killProcess } from '../processes/kill.ts'
 import { postgresUser } from './postgres-cluster.ts'
@@ -45,7 +44,7 @@ ${settings.join('\n')}
 /** `configuration` names the port 6432 and /etc/pgbouncer/users.txt, which become its own. */
 export async function startConfigured(target: string, configuration: string, password = '') {
   const { pathname, username } = new URL(target)
-  const folder = mkdtempSync(join(tmpdir(), 'touchstone-pgbouncer-'))
+  const folder = testFolder()
   const port = await freePort()
   const user = postgresUser()
   const [file, users] = [join(folder, 'pgbouncer.ini'), join(folder, 'users.txt')]
@@ -87,9 +86,6 @@ export async function startConfigured(target: string, configuration: string, pas
     /** Gives clients no connection to the server, as the command PAUSE. Does nothing while it is away. */
     pause: () => signal('SIGUSR1'),
     resume: () => signal('SIGUSR2'),
-    async close() {
-      await kill()
-      await rm(folder, { recursive: true, force: true })
-    },
+    close: kill,
   }
 }

@@ -3,13 +3,13 @@
  * because a start of the program costs more than the work of most commands.
  */
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { serviceGroups } from '../../../src/cli/session/control-client.ts'
+import { testFolder } from '../folder.ts'
 import { cli, inherited, serviceCommandsOf } from '../processes/cli.ts'
 
 export type Shell = Awaited<ReturnType<typeof startShell>>
@@ -17,7 +17,7 @@ export type Shell = Awaited<ReturnType<typeof startShell>>
 /** `env` has the DATA_DIR of the running service; `folder` is the folder of the commands. */
 export async function startShell(env: Readonly<{ DATA_DIR: string }>, folder: string) {
   const inService = serviceCommandsOf(env.DATA_DIR, folder)
-  const outputs = await mkdtemp(join(tmpdir(), 'touchstone-outputs-'))
+  const outputs = testFolder()
   let count = 0
 
   /** Writes what the command printed into two files and returns its exit code and their name. */
@@ -51,10 +51,7 @@ export async function startShell(env: Readonly<{ DATA_DIR: string }>, folder: st
         timeout: 300_000,
         maxBuffer: 64 * 1024 * 1024,
       }),
-    async close() {
-      server.close().closeAllConnections()
-      await rm(outputs, { recursive: true, force: true })
-    },
+    close: () => server.close().closeAllConnections(),
   }
 }
 

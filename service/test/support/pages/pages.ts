@@ -1,6 +1,4 @@
 /** A world in which every page of the service can be opened. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { demoBatch, demoThemes, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
@@ -12,6 +10,7 @@ import { startService } from '../../../src/app/service.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
 import { copyEmptyPglite } from '../database/pglite.ts'
+import { testFolder } from '../folder.ts'
 import { demoBatchOf } from '../tap/bound.ts'
 import { parametersOf, testTag, testTemplate } from '../tap/tags.ts'
 import { startWorld, type World } from '../world.ts'
@@ -132,7 +131,7 @@ async function openOthers(world: World) {
       log: silent,
     }),
   })
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
+  const folder = testFolder()
   async function start(name: string, env: Record<string, string>) {
     const dataDir = join(folder, name)
     await copyEmptyPglite(join(dataDir, 'store'))
@@ -153,7 +152,6 @@ async function openOthers(world: World) {
     },
     async close() {
       await Promise.all([limited.close(200), bare.close(200), down.close(200)])
-      await rm(folder, { recursive: true, force: true })
     },
   }
 }

@@ -1,15 +1,15 @@
 /** Keys of an operator for wallet passes, as Apple and Google give them, made by openssl. */
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { testFolder } from '../folder.ts'
 
 const run = promisify(execFile)
 const password = 'correct horse'
 
-export type WalletKeys = AsyncDisposable & {
+export type WalletKeys = {
   readonly env: Readonly<Record<string, string>>
   readonly at: (name: string) => string
   /** Makes another certificate of the same key; `days` of 0 is one that has ended. */
@@ -30,7 +30,7 @@ export const noWallets = {
 }
 
 export async function makeWalletKeys(): Promise<WalletKeys> {
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-wallets-'))
+  const folder = testFolder()
   const at = (name: string) => join(folder, name)
   const subject = '/UID=pass.com.example.verify/CN=Pass Type ID: pass.com.example.verify/OU=TEAM123456/O=Example/C=CH'
   const rsa = ['-newkey', 'rsa:2048', '-nodes', '-keyout']
@@ -74,6 +74,5 @@ export async function makeWalletKeys(): Promise<WalletKeys> {
     at,
     issue,
     google: google.publicKey,
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }
 }

@@ -1,11 +1,11 @@
 /** The program as it was before the newest migration, from the history of this repository, for tests of an upgrade. */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readMigrations } from '../../../src/db/migrate.ts'
+import { testFolder } from '../folder.ts'
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url))
 const git = async (...args: string[]) =>
@@ -45,8 +45,8 @@ export async function commitBefore(...paths: readonly string[]): Promise<Found> 
  * Its files in a folder of their own, with the packages of this version but with its own workspaces. A package that only the version before
  * uses, such as qrcode-generator, stays among the devDependencies of the root as long.
  */
-export async function extractVersion(commit: string): Promise<{ cli: string; remove: () => Promise<void> }> {
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-version-'))
+export async function extractVersion(commit: string): Promise<{ cli: string }> {
+  const folder = testFolder()
   const archive = join(folder, 'version.tar')
   await git(
     'archive',
@@ -66,10 +66,7 @@ export async function extractVersion(commit: string): Promise<{ cli: string; rem
   await linkPackages(join(root, 'service/node_modules'), join(folder, 'service/node_modules'), [])
   await mkdir(join(folder, 'node_modules/@touchstone'))
   await symlink(join(folder, 'verdict'), join(folder, 'node_modules/@touchstone/verdict'))
-  return {
-    cli: join(folder, 'service/src/cli.ts'),
-    remove: () => rm(folder, { recursive: true, force: true }),
-  }
+  return { cli: join(folder, 'service/src/cli.ts') }
 }
 
 async function linkPackages(from: string, to: string, without: readonly string[]): Promise<void> {

@@ -1,8 +1,7 @@
 /** A service manager for tests: the socket that systemd gives to a unit with Type=notify, held by Python. */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testFolder } from '../folder.ts'
 import { until } from '../wait.ts'
 
 const has = (program: string) => spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined
@@ -18,7 +17,7 @@ while True:
 `
 
 export async function startServiceManager() {
-  const folder = await mkdtemp(join(tmpdir(), 'touchstone-notify-'))
+  const folder = testFolder()
   const socket = join(folder, 'notify')
   const receiver = spawn('python3', ['-c', program, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
@@ -34,7 +33,6 @@ export async function startServiceManager() {
         .filter((line) => line !== '' && !line.startsWith('BARRIER=')),
     async [Symbol.asyncDispose]() {
       receiver.kill('SIGKILL')
-      await rm(folder, { recursive: true, force: true })
     },
   }
 }
