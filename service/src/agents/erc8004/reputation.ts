@@ -159,16 +159,9 @@ export type Tags = { readonly tag1: string; readonly tag2: string }
 
 /** The examples of the ERC («Examples of value / valueDecimals»). Each has one unit, so that an average is meaningful. */
 const ercTags: readonly Tags[] = [
-  ...[
-    'starred',
-    'reachable',
-    'ownerVerified',
-    'uptime',
-    'successRate',
-    'responseTime',
-    'blocktimeFreshness',
-    'revenues',
-  ].map((tag1) => ({ tag1, tag2: '' })),
+  ...'starred reachable ownerVerified uptime successRate responseTime blocktimeFreshness revenues'
+    .split(' ')
+    .map((tag1) => ({ tag1, tag2: '' })),
   ...['day', 'week', 'month', 'year'].map((tag2) => ({ tag1: 'tradingYield', tag2 })),
 ]
 

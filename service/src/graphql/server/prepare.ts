@@ -173,16 +173,7 @@ const maxAliases = 30
 const maxSelections = 1_000
 /** Lists of the schema that one operation asks for; the usual introspection has nine. Each has up to a hundred items, or a list for each. */
 const maxSchemaLists = 20
-const schemaLists = new Set([
-  'types',
-  'directives',
-  'fields',
-  'args',
-  'inputFields',
-  'enumValues',
-  'interfaces',
-  'possibleTypes',
-])
+const schemaLists = new Set('types directives fields args inputFields enumValues interfaces possibleTypes'.split(' '))
 
 /**
  * Returns why a document nests too deep or repeats itself too often, or null. Introspection may nest deeper, as its tools do.
@@ -252,19 +243,9 @@ function definitionError(
 }
 
 /** Types that are read by themselves; the others come with these. */
-const read = new Set([
-  'Node',
-  'Product',
-  'Transfer',
-  'HistoryEvent',
-  'ProductMetadata',
-  'ProductStat',
-  'Meta',
-  'Event',
-  'Tap',
-  'TapAnomaly',
-  'Approval',
-])
+const read = new Set(
+  'Node Product Transfer HistoryEvent ProductMetadata ProductStat Meta Event Tap TapAnomaly Approval'.split(' '),
+)
 /** Texts of thousands of characters. Each costs as much as an object wherever it is selected, because every alias repeats it. */
 const largeTexts = new Set(['Transfer.message', 'ProductMetadata.description', 'ProductMetadata.customFields'])
 /** Estimated length of Product.transfers, which takes no size. */

@@ -11,19 +11,8 @@ import { isObject, parseJson } from '../../lib/json.ts'
 import { type ElementPath, parseElementPath } from './element-path.ts'
 
 /** Members that a tier may restrict, whole or in part. Identity, pictures, features to compare and recalls stay public. */
-const restrictable = [
-  'model',
-  'categories',
-  'care',
-  'repair',
-  'spareParts',
-  'substances',
-  'materials',
-  'recycling',
-  'certificates',
-  'footprint',
-  'facility',
-]
+const restrictable =
+  'model categories care repair spareParts substances materials recycling certificates footprint facility'.split(' ')
 
 const mostPaths = 50
 const maxBytes = 16_384

@@ -57,19 +57,8 @@ describe('the help of touchstone', () => {
     ])
       assert.ok(names.includes(`tag ${name}`), name)
     for (const name of ['verify', 'doctor', 'emulate']) assert.ok(names.includes(`tag ${name}`), name)
-    for (const name of [
-      'mint',
-      'bind',
-      'activate',
-      'claim',
-      'flag',
-      'resolve',
-      'recycle',
-      'announce-recycle',
-      'show',
-      'history',
-    ])
-      assert.ok(names.includes(`asset ${name}`), name)
+    const ofAsset = 'mint bind activate claim flag resolve recycle announce-recycle show history'.split(' ')
+    for (const name of ofAsset) assert.ok(names.includes(`asset ${name}`), name)
   })
 
   for (const words of leaves) {

@@ -138,18 +138,9 @@ describe('registerProduct', () => {
       },
       idempotencyKey: 'no spaces',
     })
-    assert.deepEqual(fieldsOf(wrong).toSorted(), [
-      'brand',
-      'gtin',
-      'idempotencyKey',
-      'metadata.customFields',
-      'metadata.description',
-      'metadata.imageUrl',
-      'metadata.origin',
-      'name',
-      'serialNumber',
-      'tagId',
-    ])
+    const fields =
+      'brand gtin idempotencyKey metadata.customFields metadata.description metadata.imageUrl metadata.origin name'
+    assert.equal(fieldsOf(wrong).toSorted().join(' '), `${fields} serialNumber tagId`)
     assert.ok(wrong.errors.every(({ message }) => message.length > 20 && message.endsWith('.')))
   })
 

@@ -320,21 +320,8 @@ describe('a proof', () => {
 
   it('has the fields of the body in their order', async () => {
     const { body } = await bought(await world.mint())
-    assert.deepEqual(Object.keys(body), [
-      'version',
-      'assetId',
-      'chain',
-      'state',
-      'state_code',
-      'authentic',
-      'flagged',
-      'chainRef',
-      'attestation',
-      'payment',
-      'network',
-      'audit_status',
-      'production_ready',
-    ])
+    const keys = 'version assetId chain state state_code authentic flagged chainRef attestation payment network'
+    assert.equal(Object.keys(body).join(' '), `${keys} audit_status production_ready`)
     assert.equal(body['untrusted'], undefined)
   })
 
