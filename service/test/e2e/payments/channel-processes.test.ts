@@ -1,6 +1,6 @@
 /** Gateways on one PostgreSQL that sell through one payment channel, and that are killed under vouchers (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { price, type Answered } from '../../support/payments/buyer.ts'
 import {
@@ -19,23 +19,23 @@ import { until } from '../../support/wait.ts'
 /** TEST_KILLS=100 runs the long form. */
 const kills = Number(process.env['TEST_KILLS'] ?? 4)
 const authorizer = attestationKey()
+type Process = Awaited<ReturnType<typeof startGatewayProcess>>
 const deposit = 10_000n * price
 
 describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: GatewayWorld
   let token: bigint
-  const running = new Set<Awaited<ReturnType<typeof startGatewayProcess>>>()
+  const running = new Set<Process>()
 
   before(async () => {
     database = await openOwnDatabase('migrated')
     world = await startChannelWorld(async () => database)
     token = await world.mint()
   })
-  after(() => world?.end())
-  afterEach(async () => {
+  after(async () => {
     for (const one of running) await one.kill()
-    running.clear()
+    await world?.end()
   })
 
   async function start() {
@@ -49,6 +49,12 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
     })
     running.add(started)
     return started
+  }
+
+  /** Returns two processes: those that the test before left, or new ones. */
+  async function startTwo(): Promise<[Process, Process]> {
+    while (running.size < 2) await start()
+    return [...running] as [Process, Process]
   }
 
   async function openChannel() {
@@ -72,7 +78,7 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
   }
 
   it('two stock clients of one payer, each at another process, buy from one channel', async () => {
-    const [one, two] = [await start(), await start()]
+    const [one, two] = await startTwo()
     const { payer, books } = await openChannel()
     const options = { depositPolicy: { depositMultiplier: 3 } }
     const first = stockBuyer(payer, world.chainUrl, options)
@@ -97,7 +103,7 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
   })
 
   it('the same voucher at once at both is one purchase', async () => {
-    const [one, two] = [await start(), await start()]
+    const [one, two] = await startTwo()
     const { voucher, books } = await openChannel()
     assert.equal((await buyThrough(one.url, token, await voucher(price))).status, 200)
     for (let sum = 2n * price; sum <= 6n * price; sum += price) {
@@ -113,7 +119,7 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
   })
 
   it(`killed ${kills} times under vouchers: proofs = charged / price, nothing twice, nothing lost`, async () => {
-    const processes = [await start(), await start()]
+    const processes = await startTwo()
     const channels: Awaited<ReturnType<typeof openChannel>>[] = []
     for (let n = 0; n < 4; n += 1) channels.push(await openChannel())
     const [target] = process.env['TEST_KILLS'] === undefined ? [12] : [3 * kills]
