@@ -72,6 +72,20 @@ describe('test files of one process', () => {
     assert.match(stdout, /left behind/)
   })
 
+  it('have their temporary folders until their last hook, and not when the next one begins', () => {
+    const helper = JSON.stringify(new URL('../support/folder.ts', import.meta.url).href)
+    const [first, next] = [join(folder, 'f.test.ts'), join(folder, 'g.test.ts')]
+    const uses = `import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+      import { after, it } from 'node:test'
+      import { testFolder } from ${helper}
+      const isThere = () => appendFileSync('folders', existsSync(readFileSync('made', 'utf8')) + ' ')
+      it('works', () => {})`
+    writeFileSync(first, `${uses}\nwriteFileSync('made', testFolder())\nafter(isThere)`)
+    writeFileSync(next, `${uses}\nisThere()`)
+    assert.equal(run(...groupFiles([first, next], groups)).status, 0)
+    assert.equal(readFileSync(join(folder, 'folders'), 'utf8'), 'true false ')
+  })
+
   it('stay apart where one reads its arguments', () => {
     writeFileSync(join(folder, 'd.test.ts'), 'console.log(process.argv)')
     assert.equal(groupFiles([...files, join(folder, 'd.test.ts')], groups).length, 2)
