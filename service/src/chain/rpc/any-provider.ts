@@ -7,7 +7,7 @@ import { keccak256 } from 'viem'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
-import { quantity, RpcError } from './answer.ts'
+import { quantity, requireQuantity, RpcError } from './answer.ts'
 import { isRefusal, type RpcClient } from './client.ts'
 import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
 import { createProvider, type Provider } from './provider.ts'
@@ -40,6 +40,7 @@ const othersMs = 300
 /** Errors that another attempt would not change. */
 const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|\bknown/i
 const receiptMethod = 'eth_getTransactionReceipt'
+const countMethod = 'eth_getTransactionCount'
 /** One provider may lag behind another, so these are asked of all. */
 const lookups: ReadonlySet<string> = new Set([receiptMethod, 'eth_getTransactionByHash'])
 
@@ -78,8 +79,17 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   const rpc: RpcClient = (method, params = [], { unanimous = false } = {}) => {
     const until = performance.now() + rpcTimeoutMs
     if (method === 'eth_sendRawTransaction') return sendToAll(params as readonly [Hex], until)
-    const ask = () => (lookups.has(method) ? lookUp(method, params, unanimous) : askNext(method, params, until))
-    return untilDecided(until, ask)
+    const isLookup = lookups.has(method) || (unanimous && method === 'eth_getBlockByNumber')
+    return untilDecided(until, () => {
+      if (unanimous && method === countMethod) return highestCount(params)
+      return isLookup ? lookUp(method, params, unanimous) : askNext(method, params, until)
+    })
+  }
+
+  /** Throws where one provider does not answer. */
+  async function highestCount(params: readonly unknown[]): Promise<Hex> {
+    const answers = await Promise.all(providers.map((provider) => askOne(provider, countMethod, params)))
+    return quantity(answers.map(requireQuantity).reduce((one, other) => (one > other ? one : other)))
   }
 
   /** Asks one provider after another; beside a slow one the next is asked too. */

@@ -52,6 +52,24 @@ describe('a read over all providers', () => {
   })
 })
 
+describe('a look that all providers must agree on', () => {
+  it('finds the block that one of them has, and counts the most transactions', async () => {
+    await using providers = await providersOf([[{ result: null }], [{ result: { hash: '0x01' } }]])
+    const block = await providers.rpc('eth_getBlockByNumber', ['0x05', false], { unanimous: true })
+    assert.deepEqual(block, { hash: '0x01' })
+    await using counts = await providersOf([[{ result: '0x0' }], [{ result: '0x1f' }], [{ result: '0x2' }]])
+    assert.equal(await counts.rpc('eth_getTransactionCount', [contract, 'latest'], { unanimous: true }), '0x1f')
+  })
+
+  it('finds no block only where each of them says so', async () => {
+    await using without = await providersOf([[{ result: null }], [{ result: null }]])
+    assert.equal(await without.rpc('eth_getBlockByNumber', ['0x05', false], { unanimous: true }), null)
+    await using away = await providersOf([[{ result: null }], [{}]], 1, 200)
+    await assert.rejects(away.rpc('eth_getBlockByNumber', ['0x05', false], { unanimous: true }))
+    await assert.rejects(away.rpc('eth_getTransactionCount', [contract, 'latest'], { unanimous: true }))
+  })
+})
+
 describe('a receipt', () => {
   const logs = [{ address: contract, topics: ['0xab'], data: '0x', logIndex: '0x0' }]
   const receipt = { blockHash: `0x${'a'.repeat(64)}`, blockNumber: '0x5', status: '0x1', to: contract, logs }

@@ -11,7 +11,7 @@ export type RpcCall = readonly [method: string, params: readonly unknown[]]
 
 /**
  * Throws `RpcError`. When `isRefusal` is false for it, no usable answer came, and the outcome is unknown. `unanimous`: that a transaction
- * is not known holds only where every provider says so.
+ * or a block is not known holds only where every provider says so, and a count of transactions is the highest of all providers.
  */
 export type RpcClient = (
   method: string,

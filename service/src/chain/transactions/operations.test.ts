@@ -75,12 +75,16 @@ for (const { name, open, skip } of testDatabases()) {
       await operations.settle('settled', 'FAILED', '{}')
       const found = await operations.find('settled')
       assert.deepEqual([found?.status, found?.outcome], ['CONFIRMED', '{"a":1}'])
-      await operations.reopen(signer, 1n)
-      await operations.reopen(signer, 0n, 60_000)
-      assert.deepEqual(await operations.pending(signer), [])
-      await operations.reopen(signer, 0n)
+      const keysFrom = async (nonce: bigint, ms = 0) =>
+        (await operations.settledFrom(signer, nonce, ms, 9)).map(({ key }) => key)
+      assert.deepEqual(await Promise.all([keysFrom(0n), keysFrom(1n), keysFrom(0n, 60_000)]), [['settled'], [], []])
+      await operations.reopen('settled', '{"b":1}', '{}')
+      assert.deepEqual(await operations.pending(signer), [], 'it has another outcome')
+      await operations.reopen('settled', '{"a":1}', '{"a":1,"was":"CONFIRMED"}')
       const [open] = await operations.pending(signer)
-      assert.deepEqual([open?.key, open?.status, open?.outcome], ['settled', 'PENDING', null])
+      assert.deepEqual([open?.key, open?.status, open?.outcome], ['settled', 'PENDING', '{"a":1,"was":"CONFIRMED"}'])
+      assert.deepEqual(await operations.pendingBelow(signer, 0n), [])
+      assert.deepEqual((await operations.pendingBelow(signer, 1n)).length, 1)
     })
 
     it('keeps every transaction of an operation when one is replaced', async () => {

@@ -10,7 +10,10 @@ import { parseJsonObject } from '../../lib/json.ts'
 
 export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
 
-/** `outcome` is the writer's JSON, present once settled. `ageMs` is the time since the newest signature. */
+/**
+ * `outcome` is the writer's JSON, present once settled. A PENDING operation has one only if it was settled before (`keptOutcome`). `ageMs` is
+ * the time since the newest signature.
+ */
 export type Operation = SignedTransaction &
   Readonly<{
     key: string
@@ -130,22 +133,23 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       await database.query(settleStatement, [key, status, outcome])
     },
 
-    /** Reopens a settled operation. */
-    async reopenOne(key: string): Promise<void> {
+    /** Reopens an operation that is settled with this outcome, and keeps the outcome as `kept`. */
+    async reopen(key: string, outcome: string, kept: string): Promise<void> {
       await database.query(
-        `update operation set status = 'PENDING', outcome = null, settled_at = null
-         where idempotency_key = $1 and status <> 'PENDING'`,
-        [key],
+        `update operation set status = 'PENDING', outcome = $3, settled_at = null
+         where idempotency_key = $1 and outcome = $2 and status <> 'PENDING'`,
+        [key, outcome, kept],
       )
     },
 
-    /** Reopens what the chain has lost (a reorg, a restored chain): operations from `fromNonce` on, settled at least `settledMs` ago. */
-    async reopen(signer: Hex, fromNonce: bigint, settledMs = 0): Promise<void> {
-      await database.query(
-        `update operation set status = 'PENDING', outcome = null, settled_at = null
-         where signer = $1 and nonce >= $2 and status <> 'PENDING' and settled_at <= now() - $3 * interval '1 millisecond'`,
-        [hexToBytes(signer), fromNonce, settledMs],
+    /** Returns operations of a signer from `fromNonce` on, the lowest nonces first. Each was settled at least `settledMs` ago. */
+    async settledFrom(signer: Hex, fromNonce: bigint, settledMs: number, limit: number): Promise<Operation[]> {
+      const rows = await database.query<Row>(
+        `select ${columns} from operation where signer = $1 and nonce >= $2 and status <> 'PENDING'
+           and settled_at <= now() - $3 * interval '1 millisecond' order by nonce limit $4`,
+        [hexToBytes(signer), fromNonce, settledMs, limit],
       )
+      return rows.map(parseRow)
     },
 
     /** Returns the operations of a signer that were settled within a time, among the 500 with the highest nonces. */
@@ -171,6 +175,15 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       const rows = await database.query<Row>(
         `select ${columns} from operation where signer = $1 and nonce >= $2 and status = 'PENDING' order by nonce limit 1000`,
         [hexToBytes(signer), fromNonce],
+      )
+      return rows.map(parseRow)
+    },
+
+    /** Returns at most 1000 PENDING operations of a signer below a nonce, the highest nonce first. */
+    async pendingBelow(signer: Hex, nonce: bigint): Promise<Operation[]> {
+      const rows = await database.query<Row>(
+        `select ${columns} from operation where signer = $1 and nonce < $2 and status = 'PENDING' order by nonce desc limit 1000`,
+        [hexToBytes(signer), nonce],
       )
       return rows.map(parseRow)
     },

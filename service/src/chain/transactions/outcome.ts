@@ -60,13 +60,18 @@ export async function minedOutcome(
 }
 
 /**
- * Returns whether the block of a stored outcome is in the chain. Undefined: the provider has no such block, because it may be behind. The
- * receipt is not asked for, because nodes delete old ones. A superseded transaction has no block; that outcome is final.
+ * Returns whether the block of a stored outcome is in the chain. Undefined: the provider has no such block, because it may be behind; with
+ * `unanimous`, no provider has it. The receipt is not asked for, because nodes delete old ones. A superseded transaction has no block; that
+ * outcome is final.
  */
-export async function isOutcomeInChain(rpc: RpcClient, text: string): Promise<boolean | undefined> {
+export async function isOutcomeInChain(
+  rpc: RpcClient,
+  text: string,
+  options: Parameters<RpcClient>[2] = {},
+): Promise<boolean | undefined> {
   const { blockNumber, blockHash, superseded } = JSON.parse(text) as StoredOutcome
   if (superseded === true) return true
-  const block = await rpc('eth_getBlockByNumber', [toHex(BigInt(blockNumber)), false])
+  const block = await rpc('eth_getBlockByNumber', [toHex(BigInt(blockNumber)), false], options)
   return isObject(block) ? block['hash'] === blockHash : undefined
 }
 
@@ -92,6 +97,22 @@ export function parseOutcome({ status, text }: Outcome): (Mined & { ok: true; st
   if (superseded === true) return writeFailure('SUPERSEDED', txHash)
   if (status === 'FAILED') return writeFailure('REVERTED', txHash)
   return { ok: true, status, txHash, blockNumber: BigInt(blockNumber), blockHash, tokenIds: tokenIds.map(BigInt) }
+}
+
+/** Formats the outcome that a reopened operation had, so that it can hold again. */
+export function keptOutcome({ status, text }: Outcome): string {
+  return JSON.stringify({ ...JSON.parse(text), was: status })
+}
+
+/** Parses what `keptOutcome` has formatted. */
+export function outcomeBefore(kept: string): Outcome {
+  const { was, ...outcome } = JSON.parse(kept) as StoredOutcome & { was: Outcome['status'] }
+  return { status: was, text: JSON.stringify(outcome) }
+}
+
+/** Returns whether another transaction has used the nonce of an operation for good. */
+export function isSuperseded({ outcome }: { readonly outcome: string | null }): boolean {
+  return outcome !== null && (JSON.parse(outcome) as StoredOutcome).superseded === true
 }
 
 /** Returns the outcome of a transaction whose nonce another one has used for good. */

@@ -6,11 +6,20 @@ import type { Hex } from '@touchstone/verdict'
 import { type LocalAccount, parseTransaction } from 'viem'
 import { eachConcurrently } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
-import { isOutcomeInChain, minedOutcome, type Outcome, send, supersededOutcome } from './outcome.ts'
+import {
+  isOutcomeInChain,
+  isSuperseded,
+  keptOutcome,
+  minedOutcome,
+  type Outcome,
+  outcomeBefore,
+  send,
+  supersededOutcome,
+} from './outcome.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { currentFees, numberFrom, pendingCount, replacementFees, signTransaction } from './transaction.ts'
+import { currentFees, minedCount, numberFrom, replacementFees, signTransaction } from './transaction.ts'
 
 type RecoveryOptions = Readonly<{
   rpc: RpcClient
@@ -44,12 +53,15 @@ export function createRecovery(options: RecoveryOptions) {
       counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
     }
     async function recoverSigner(signer: Hex): Promise<void> {
-      const count = await pendingCount(rpc, signer).catch((error: unknown) => {
+      const count = await minedCount(rpc, signer).catch((error: unknown) => {
         throw chainUnavailable(error)
       })
-      await operations.reopen(signer, count)
+      await reopenLost(signer, count, { settledMs: 0, limit: 1_000 })
       await recheckSettled(signer)
-      const failures = await eachConcurrently(await operations.pending(signer), 1, recoverOne)
+      // Those that are not mined come first, because the others may have no receipt for a long time.
+      const open = await eachConcurrently(await operations.pending(signer, count), 1, recoverOne)
+      const mined = await eachConcurrently(await operations.pendingBelow(signer, count), atOnce, recoverOne)
+      const failures = [...open, ...mined]
       if (failures.length > 0) throw failures[0]
     }
     const signers = [...new Set([...accounts.keys(), ...(await operations.openSigners())])]
@@ -69,24 +81,49 @@ export function createRecovery(options: RecoveryOptions) {
       const { blockHash = '' } = JSON.parse(outcome) as { blockHash?: string }
       const look = looks.get(blockHash) ?? isOutcomeInChain(rpc, outcome).catch(() => undefined)
       looks.set(blockHash, look)
-      if ((await look) === false) await hasLeftChain(operation, outcome)
+      if ((await look) === false) await reopenIfLost(operation)
     }
   }
 
-  /** Returns whether a reorganisation removed a mined transaction or gave it another outcome, and reopens it then. */
-  async function hasLeftChain(operation: Operation, outcome: string): Promise<boolean> {
-    const isSame = async () =>
-      (await isOutcomeInChain(rpc, outcome)) === true ||
-      (await minedOutcome(rpc, await operations.hashes(operation.key), contract))?.text === outcome
-    if (await isSame().catch(() => true)) return false
-    await operations.reopenOne(operation.key)
-    return true
+  /**
+   * Reopens what the chain has lost: settled operations whose nonce counts as unused. A provider that is behind counts too few. Then the
+   * first of them is in the chain, and so are the others. A superseded one says nothing.
+   */
+  async function reopenLost(signer: Hex, unused: bigint, { settledMs, limit }: Lost): Promise<void> {
+    for (const operation of await operations.settledFrom(signer, unused, settledMs, limit)) {
+      const isLost = (await reopenIfLost(operation)).status === 'PENDING'
+      if (!isLost && !isSuperseded(operation)) return
+    }
+  }
+
+  /** Reopens a settled operation that a reorganisation removed, or gave another outcome. Returns it as it is now. */
+  async function reopenIfLost(operation: Operation): Promise<Operation> {
+    const { key, status, outcome } = operation
+    if (status === 'PENDING' || outcome === null || !(await isLost(operation, outcome).catch(() => false)))
+      return operation
+    await operations.reopen(key, outcome, keptOutcome({ status, text: outcome }))
+    return (await operations.find(key)) ?? operation
+  }
+
+  /** An absence proves nothing, because providers lag behind, start anew and delete what is old. Another block or receipt does. */
+  async function isLost(operation: Operation, outcome: string): Promise<boolean> {
+    const isInChain = await isOutcomeInChain(rpc, outcome)
+    if (isInChain === true) return false
+    const mined = await minedOutcome(rpc, await operations.hashes(operation.key), contract)
+    if (mined !== undefined) return mined.text !== outcome
+    return isInChain === false || (await isChainRestored(operation, outcome))
+  }
+
+  /** Returns whether a chain was restored that is before the block of the outcome, and has the nonce unused. */
+  async function isChainRestored({ signer, nonce }: Operation, outcome: string): Promise<boolean> {
+    if ((await isOutcomeInChain(rpc, outcome, { unanimous: true })) !== undefined) return false
+    return (await minedCount(rpc, signer, { unanimous: true })) <= nonce
   }
 
   /** Settles an operation that was mined or superseded, and sends any other again. Returns it as it is now. */
   async function revive(operation: Operation): Promise<Operation> {
     const outcome =
-      (await minedOutcome(rpc, await operations.hashes(operation.key), contract)) ?? (await supersededBy(operation))
+      (await minedOutcome(rpc, await operations.hashes(operation.key), contract)) ?? (await withoutReceipt(operation))
     if (outcome !== undefined) {
       await operations.settle(operation.key, outcome.status, outcome.text)
       return { ...operation, status: outcome.status, outcome: outcome.text }
@@ -94,6 +131,17 @@ export function createRecovery(options: RecoveryOptions) {
     const current = operation.ageMs < stuckAfterMs ? operation : await withHigherFees(operation)
     await send(rpc, current, log)
     return current
+  }
+
+  /**
+   * Returns the outcome of a transaction without a receipt: the former one where its block is in the chain again. It cannot be superseded
+   * unless another block is in that place.
+   */
+  async function withoutReceipt(operation: Operation): Promise<Outcome | undefined> {
+    const { outcome: kept } = operation
+    const isBack = kept !== null && (await isOutcomeInChain(rpc, kept))
+    if (kept !== null && isBack === true) return outcomeBefore(kept)
+    return isBack === false ? supersededBy(operation) : undefined
   }
 
   /** Returns an outcome where another transaction has the nonce, deep enough that this one can never be mined. */
@@ -104,7 +152,7 @@ export function createRecovery(options: RecoveryOptions) {
     const hashes = await operations.hashes(key)
     const outcome = await minedOutcome(rpc, hashes, contract, { unanimous: true })
     if (outcome !== undefined) return outcome
-    // Nodes delete receipts before transactions. Without the receipt the outcome of a mined one is unknown.
+    // A node may know the transaction and not the receipt. Then the outcome of a mined one is unknown.
     for (const hash of hashes) {
       if ((await rpc('eth_getTransactionByHash', [hash], { unanimous: true })) === null) continue
       log.warn('a sent transaction is known, and no provider has its receipt', { txHash: hash })
@@ -129,18 +177,29 @@ export function createRecovery(options: RecoveryOptions) {
     return { ...operation, ...replacement, ageMs: 0 }
   }
 
-  /** Sends again the operations before this one, whose nonce cannot be mined while an earlier one is missing. */
+  /**
+   * Sends again operations before this one, whose nonce cannot be mined while an earlier one is missing. A user waits for it, so that it
+   * leaves most of a long queue to `recover`.
+   */
   async function resendBefore(operation: Operation, fromNonce: bigint, underway: ReadonlySet<string>): Promise<void> {
-    await operations.reopen(operation.signer, fromNonce, lostAfterMs)
+    await reopenLost(operation.signer, fromNonce, { settledMs: lostAfterMs, limit: resentByOne })
     const earlier = await operations.pending(operation.signer, fromNonce)
     const waiting = earlier.filter(
       ({ key, nonce, ageMs }) => nonce < operation.nonce && ageMs > inFlightMs && !underway.has(key),
     )
-    for (const old of waiting) await send(rpc, old, log)
+    await eachConcurrently(waiting.slice(0, resentByOne), atOnce, (old) => send(rpc, old, log))
   }
 
-  return { recover, revive, hasLeftChain, resendBefore }
+  return { recover, revive, reopenIfLost, resendBefore }
 }
+
+/** Looks at `limit` operations at most, which were settled at least `settledMs` ago. */
+type Lost = Readonly<{ settledMs: number; limit: number }>
+
+/** Operations that are looked at, or sent again, at the same time. */
+const atOnce = 8
+/** Operations that a new write reopens, and sends again, at most. */
+const resentByOne = 32
 
 /** Milliseconds since which settled operations are checked again, by the first recovery of a process and by later ones. */
 const firstRecheckMs = 3_600_000

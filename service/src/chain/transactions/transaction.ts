@@ -43,7 +43,7 @@ export async function prepare(
 }
 
 /** Returns the next nonce by the count of the node that gets the transaction, its pool included. */
-export async function pendingCount(rpc: RpcClient, address: Hex): Promise<bigint> {
+async function pendingCount(rpc: RpcClient, address: Hex): Promise<bigint> {
   return numberFrom(rpc, 'eth_getTransactionCount', [address, 'pending'])
 }
 
@@ -85,6 +85,15 @@ export async function signTransaction(
   const { fees, nonce, ...rest } = transaction
   const raw = await account.signTransaction({ type: 'eip1559', ...rest, ...fees, nonce: Number(nonce), value: 0n })
   return { raw, txHash: keccak256(raw) }
+}
+
+/** Returns how many transactions of the account are mined: the lowest nonce that is not used. */
+export async function minedCount(
+  rpc: RpcClient,
+  address: Hex,
+  options: Parameters<RpcClient>[2] = {},
+): Promise<bigint> {
+  return requireQuantity(await rpc('eth_getTransactionCount', [address, 'latest'], options))
 }
 
 export async function numberFrom(rpc: RpcClient, method: string, params: readonly unknown[]): Promise<bigint> {

@@ -145,13 +145,11 @@ export function createWriter(options: WriterOptions) {
   async function repeat(operation: Operation, requestHash: Hex, by: Actor): Promise<WriteResult> {
     if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
     await operations.replayed(operation.key, by)
-    if (operation.outcome !== null && !(await recovery.hasLeftChain(operation, operation.outcome)))
-      return resultOf(operation, true)
-    const current = await recovery
-      .revive({ ...operation, status: 'PENDING', outcome: null })
-      .catch((error: unknown) => {
-        throw chainUnavailable(error)
-      })
+    const known = await recovery.reopenIfLost(operation)
+    if (known.status !== 'PENDING') return resultOf(known, true)
+    const current = await recovery.revive(known).catch((error: unknown) => {
+      throw chainUnavailable(error)
+    })
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
   }
 
