@@ -10,13 +10,15 @@ import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, Slots } from './facilitator/slots.ts'
-import { parseReceipt } from './facilitator/tracker.ts'
+import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
 /** Days for which rows of payments that were not paid are kept. */
 const otherDays = 7
 const pruneMs = 3_600_000
+/** Milliseconds between two looks at settlements that count as lost. */
+const lostMs = 300_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
 const recheckAges = [8, 30, 110]
 const recheckSeconds = 120
@@ -36,6 +38,7 @@ export function createReconciler(options: ReconcilerOptions) {
   const { ledger, slots, rpc, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
   const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
   let prunedAt = 0
+  let lostAt = 0
   let everyBlock = false
 
   const runPass = singleFlight(async () => {
@@ -43,6 +46,7 @@ export function createReconciler(options: ReconcilerOptions) {
     const rows = await ledger.adopt(rowsPerPass, undefined, settlement.own())
     await Promise.all(rows.map((row) => continueRow(toSettling(row))))
     await recheckBlocks()
+    await recheckLost()
     if (Date.now() - prunedAt < pruneMs) return
     prunedAt = Date.now()
     await ledger.prune({ paidDays, otherDays })
@@ -64,20 +68,39 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Looks at all payments of a block that is no longer in the chain. */
   async function recheckRemoved(block: BlockId): Promise<void> {
-    const unread = await eachConcurrently(await slots.minedIn(block), atOnce, (slot) => moveSlot(slot, block))
-    if (unread.length > 0) throw unread[0]
+    const unsure = await eachConcurrently(await slots.minedIn(block), atOnce, (slot) => moveSlot(slot, block))
+    if (unsure.length > 0) throw unsure[0]
     await slots.orphaned(block)
     const rows = await ledger.settledIn(block)
     const failures = await eachConcurrently(rows, atOnce, (row) => recheck(toSettling(row)))
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Notes the new block of a transaction that was mined again. */
-  async function moveSlot(slot: Slot, { hash: removed }: BlockId): Promise<void> {
-    for (const hash of slot.hashes) {
+  /** Notes the new block of a transaction that was mined again. Throws where it is still in the removed one: providers disagree. */
+  async function moveSlot(slot: Slot, { number, hash: removed }: BlockId): Promise<void> {
+    const receipt = await receiptOf(slot)
+    if (receipt?.block.hash === removed)
+      throw new Error(`A receipt is in a block ${number} that another provider does not have.`)
+    if (receipt !== undefined) await slots.moved(slot, receipt)
+  }
+
+  async function receiptOf({ hashes }: Slot): Promise<Receipt | undefined> {
+    for (const hash of hashes) {
       const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
-      if (receipt !== null && receipt.block.hash !== removed) return slots.moved(slot, receipt)
+      if (receipt !== null) return receipt
     }
+    return undefined
+  }
+
+  /** Finds settlements that were taken for lost although the chain has them. Their gas is in no sum meanwhile. */
+  async function recheckLost(): Promise<void> {
+    if (Date.now() - lostAt < lostMs && !everyBlock) return
+    const failures = await eachConcurrently(await slots.lostButPaid(), atOnce, async (slot) => {
+      const receipt = await receiptOf(slot)
+      if (receipt !== undefined && (await chain.isCanonical(receipt.block))) await slots.mined(slot, receipt)
+    })
+    if (failures.length > 0) throw failures[0]
+    lostAt = Date.now()
   }
 
   async function continueRow(row: Settling): Promise<void> {

@@ -59,6 +59,8 @@ export type PaymentDeadlines = {
   readonly settleMs?: number
   /** Time after which the chain is asked about a payment whose transaction is not mined. Default: 20 s. */
   readonly followMs?: number
+  /** Seconds of the chain after which a transaction without a receipt is lost, where its nonce counts as used. Default: a minute. */
+  readonly missingSeconds?: number
 }
 
 /** The components that checkout, settlement and reconciliation share. */

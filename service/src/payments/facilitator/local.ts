@@ -33,6 +33,7 @@ type LocalOptions = {
   readonly walletFactories: readonly Hex[]
   readonly log: Log
   readonly followMs?: number | undefined
+  readonly missingSeconds?: number | undefined
 }
 
 /** `codeHash` is undefined for an account without code. `calls` are limited to little more gas than the simulation took. */
@@ -48,9 +49,19 @@ const callSeconds = 3_600n
 const noCode: ReadonlySet<string> = new Set([`0x${'0'.repeat(64)}`, keccak256('0x')])
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
-  const { rpc: provider, chain, accounts, slots, terms, walletFactories, log, followMs = 20_000 } = options
+  const {
+    rpc: provider,
+    chain,
+    accounts,
+    slots,
+    terms,
+    walletFactories,
+    log,
+    followMs = 20_000,
+    missingSeconds,
+  } = options
   const rpc = onPendingBlock(provider)
-  const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log })
+  const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log, missingSeconds })
   const exposure = createExposure({ balance: chain.balance })
   const factories = new Set<string>(walletFactories)
   /** Assessments of payments between their check and their settlement. */

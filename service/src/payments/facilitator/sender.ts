@@ -32,6 +32,7 @@ type SenderOptions = {
   readonly slots: Slots
   readonly accounts: readonly LocalAccount[]
   readonly log: Log
+  readonly missingSeconds?: number | undefined
 }
 
 const maxMembers = 80
@@ -40,14 +41,14 @@ const companyMs = 150
 
 type Waiting = PromiseWithResolvers<Sent> & { readonly member: Member }
 
-export function createSender({ rpc: provider, heads, slots, accounts, log }: SenderOptions) {
+export function createSender({ rpc: provider, heads, slots, accounts, log, missingSeconds }: SenderOptions) {
   const rpc = onPendingBlock(provider)
   const waiting: Waiting[] = []
   let sending = 0
   let turn = 0
   let timer: NodeJS.Timeout | undefined
   const addresses = accounts.map(({ address }) => address.toLowerCase() as Hex)
-  const tracker = createTracker({ rpc: provider, heads, slots, resign, fillGap, send, log })
+  const tracker = createTracker({ rpc: provider, heads, slots, resign, fillGap, send, log, missingSeconds })
 
   /** Resolves when the payment's transaction is in a block, or will never be. Rejects when it could not be sent. */
   function submit(member: Member): Promise<Sent> {

@@ -32,5 +32,17 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await two.fill({ sender, nonce: 5 }, () => sign(5)))?.nonce, 5)
       assert.equal((await one.assign({ sender, count: 5, members: [] }, sign)).nonce, 7)
     })
+
+    it('a transaction that was given up is mined once its receipt is known', async () => {
+      const slots = slotsOf(1)
+      const slot = await slots.assign({ sender, count: 20, members: [] }, sign)
+      await slots.lost(slot)
+      const block = { number: 9n, hash: toHex(9, { size: 32 }) }
+      await slots.mined(slot, { gasUsed: 21_000n, gasPrice: 1n, l1Fee: 0n, block })
+      assert.deepEqual(
+        (await slots.minedIn(block)).map(({ pk }) => pk),
+        [slot.pk],
+      )
+    })
   })
 }

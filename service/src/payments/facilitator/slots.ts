@@ -127,11 +127,22 @@ export function createSlots(
       return { ...slot, raw, hashes: [...slot.hashes, hash] }
     },
 
+    /** Notes where a transaction was mined, also one that was given up. */
     async mined(slot: Slot, found: MinedSlot): Promise<void> {
       await database.query(
-        `update settlement set state = 'mined', ${place}, mined_at = clock_timestamp() where pk = $1 and state = 'pending'`,
+        `update settlement set state = 'mined', ${place}, mined_at = clock_timestamp() where pk = $1 and state in ('pending', 'lost')`,
         placed(slot, found),
       )
+    },
+
+    /** Returns the newest transactions that count as lost, although they are those of paid payments. */
+    async lostButPaid(): Promise<Slot[]> {
+      const rows = await database.query<Omit<Row, 'members'>>(
+        `select pk, sender, nonce, raw, hashes from settlement s where state = 'lost' and chain_id = $1 and exists (select from payment p
+           where p.settlement = s.pk and p.state = 'done' and p.tx_hash = any(s.hashes)) order by sent_at desc limit 100`,
+        [chainId],
+      )
+      return rows.map(parseSlot)
     },
 
     /** Returns the transactions that were mined in a block. */

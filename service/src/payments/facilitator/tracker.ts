@@ -40,6 +40,8 @@ type TrackerOptions = {
   readonly log: Log
   /** Pauses between two looks: after one that was made, and longer after one that failed. */
   readonly pauses?: { readonly pollMs: number; readonly failedMs: number }
+  /** Seconds of the chain that a provider may lag behind the count with a receipt. */
+  readonly missingSeconds?: number | undefined
 }
 
 const defaultPauses = { pollMs: 75, failedMs: 500 }
@@ -51,7 +53,7 @@ const abandonedSeconds = 600n
 
 /**
  * `since` is the chain time of the first look that found it in no block. `movedAt` is 0 while the receipt is not read: whether it is stuck
- * is unknown then. `refusal`: of the last time that it was sent.
+ * is unknown then. `missingSince` is the chain time since which its nonce counts as used. `refusal`: of the last time that it was sent.
  */
 type Entry = Tracking &
   PromiseWithResolvers<Tracked> & {
@@ -59,12 +61,12 @@ type Entry = Tracking &
     since: bigint
     movedAt: bigint
     movedMs: number
-    missing: number
+    missingSince: bigint | undefined
     refusal: Refusal | undefined
   }
 
 export function createTracker({ pauses = defaultPauses, ...options }: TrackerOptions) {
-  const { rpc, heads, slots, resign, fillGap, send, log } = options
+  const { rpc, heads, slots, resign, fillGap, send, log, missingSeconds = 60 } = options
   const entries = new Map<bigint, Entry>()
   const closing = new AbortController()
   let seen: Head | undefined
@@ -84,7 +86,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
       since: 0n,
       movedAt: 0n,
       movedMs: performance.now(),
-      missing: 0,
+      missingSince: undefined,
       refusal: undefined,
     }
     entry.promise.catch(() => {})
@@ -151,8 +153,8 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
     return eachConcurrently([...new Set(stuck.map(({ slot }) => slot.sender))], 1, async (sender) => {
       const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
       const isOwn = ({ slot }: Entry) => slot.sender === sender
-      const own = [...entries.values()].filter(isOwn)
-      if (own.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
+      const open = [...entries.values()].filter((entry) => isOwn(entry) && entry.slot.nonce >= count)
+      if (open.length > 0 && open.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
       for (const entry of stuck.filter(isOwn)) await mendOne(entry, head, count).catch(notStored)
     })
   }
@@ -161,10 +163,11 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
     const { slot, validBefore } = entry
     if (slot.nonce < count) {
       // A provider may know the count before it knows the receipt.
-      entry.missing += 1
-      return entry.missing < 3 ? undefined : lose(entry)
+      entry.missingSince ??= head.timestamp
+      entry.movedMs = performance.now()
+      return head.timestamp < entry.missingSince + BigInt(missingSeconds) ? undefined : lose(entry)
     }
-    Object.assign(entry, { movedAt: head.number, movedMs: performance.now() })
+    Object.assign(entry, { movedAt: head.number, movedMs: performance.now(), missingSince: undefined })
     if (slot.nonce > count) return isAbandoned(entry, head) ? lose(entry) : send(slot.raw)
     const { refusal } = entry
     const signed = await resign(slot, await heads.fees(), { refusal, isExpired: head.timestamp >= validBefore })

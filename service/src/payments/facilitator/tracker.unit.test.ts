@@ -126,20 +126,30 @@ describe('a tracker whose transactions stay out', () => {
   const sender = `0x${'a1'.repeat(20)}` as const
   const raw = (nonce: number) => `0x0${nonce}` as const
 
-  /** Follows transactions of a sender whose next nonce is 5. Each look finds a new block, a minute after the one before. */
-  function trackerOf() {
+  /** Follows transactions of a sender whose next nonce is 5. Each look finds a new block, so many seconds after the one before. */
+  function trackerOf({ secondsPerBlock = 60n } = {}) {
     let number = 1_000n
+    const looks = new Map<unknown, number>()
+    const minedAfter = new Map<unknown, number>()
     const gaps: number[] = []
     const lost: number[] = []
     const sent: Hex[] = []
     const tracker = createTracker({
-      rpc: async (method) => (method === 'eth_getTransactionCount' ? '0x5' : null),
+      rpc: async (method, [hash] = []) => {
+        if (method === 'eth_getTransactionCount') return '0x5'
+        looks.set(hash, (looks.get(hash) ?? 0) + 1)
+        return (looks.get(hash) ?? 0) > (minedAfter.get(hash) ?? Infinity) ? ofBase : null
+      },
       heads: {
-        head: async () => ({ number: (number += 1n), hash: toHex(number), timestamp: 60n * number, baseFee: 1n }),
+        head: async () => {
+          number += 1n
+          return { number, hash: toHex(number), timestamp: secondsPerBlock * number, baseFee: 1n }
+        },
         fees: async () => fees,
       },
       slots: {
         lost: async ({ nonce }: { nonce: number }) => void lost.push(nonce),
+        mined: async () => {},
         release: async () => {},
       } as unknown as Parameters<typeof createTracker>[0]['slots'],
       resign: async () => undefined,
@@ -148,17 +158,31 @@ describe('a tracker whose transactions stay out', () => {
       log: createLog(() => {}),
       pauses,
     })
-    const follow = (nonce: number, validBefore = 2n ** 63n) => {
+    const track = (nonce: number, { validBefore = 2n ** 63n, minedAfter: after = Infinity } = {}) => {
       const slot = { pk: BigInt(nonce), sender, nonce, raw: raw(nonce), hashes: [raw(nonce)] }
-      tracker.track({ slot, validBefore }).catch(() => {})
+      minedAfter.set(raw(nonce), after)
+      return tracker.track({ slot, validBefore })
     }
+    const follow = (...args: Parameters<typeof track>) => void track(...args).catch(() => {})
     const timesSent = (nonce: number) => sent.filter((transaction) => transaction === raw(nonce)).length
-    return { tracker, follow, gaps, lost, timesSent, block: () => number }
+    const looksAt = (nonce: number) => looks.get(raw(nonce)) ?? 0
+    return { tracker, track, follow, gaps, lost, timesSent, looksAt, block: () => number }
   }
 
   it('fills the next nonce where it follows none with it', async () => {
     const { tracker, follow, gaps, timesSent } = trackerOf()
     await using _tracker = tracker
+    follow(6)
+    await until(() => timesSent(6) > 0)
+    assert.deepEqual(new Set(gaps), new Set([5]))
+  })
+
+  it('fills the next nonce although one before it has no receipt yet, and none for that one alone', async () => {
+    const { tracker, follow, gaps, timesSent, looksAt } = trackerOf({ secondsPerBlock: 1n })
+    await using _tracker = tracker
+    follow(4)
+    await until(() => looksAt(4) > 5)
+    assert.deepEqual(gaps, [])
     follow(6)
     await until(() => timesSent(6) > 0)
     assert.deepEqual(new Set(gaps), new Set([5]))
@@ -175,11 +199,21 @@ describe('a tracker whose transactions stay out', () => {
     assert.deepEqual([gaps, timesSent(5) > 0], [[], true])
   })
 
+  it('gives one up whose nonce is used once its receipt was missing for a minute of the chain', async () => {
+    const { tracker, track, follow, lost, looksAt } = trackerOf({ secondsPerBlock: 2n })
+    await using _tracker = tracker
+    const found = track(4, { minedAfter: 20 })
+    follow(3)
+    assert.notEqual(await found, 'lost')
+    await until(() => lost.length > 0)
+    assert.deepEqual([lost, looksAt(3) > 30], [[3], true])
+  })
+
   it('gives one up behind another ten minutes after it was followed, however long ago its payments expired', async () => {
     const { tracker, follow, lost, timesSent } = trackerOf()
     await using _tracker = tracker
     follow(5)
-    follow(6, 0n)
+    follow(6, { validBefore: 0n })
     await until(() => lost.length > 0)
     assert.deepEqual([lost, timesSent(6)], [[6], 3])
   })

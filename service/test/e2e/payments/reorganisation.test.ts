@@ -77,6 +77,38 @@ describe('a reorganisation', () => {
     await gateway.close()
   })
 
+  it('is not taken from a provider on another branch while the receipt is in the block', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    const newest = await world.rpc('eth_blockNumber')
+    const sent = await world.transactions()
+    world.payFaults.set({
+      rewrite: (method, [block], result) =>
+        method === 'eth_getBlockByNumber' && block === newest ? { ...(result as object), hash: asset } : result,
+    })
+    await assert.rejects(gateway.reconcile(), /receipt is in a block/)
+    await assertBooked(payment)
+    world.payFaults.set('none')
+    await gateway.reconcile()
+    assert.deepEqual([await charged(), await world.transactions()], [price, sent])
+    await assertBooked(payment)
+    await gateway.close()
+  })
+
+  it('that took a settlement for lost, which has paid all the same: it is found again, with its gas', async () => {
+    const gateway = await world.open()
+    const payments = [await sign(payer), await sign(payer)]
+    for (const change of ["state = 'lost'", "state = 'lost', gas_used = null, gas_price = null, block_number = null"]) {
+      const payment = payments.pop() as SignedPayment
+      assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+      await world.database.query(`update settlement set ${change} where pk = (select max(pk) from settlement)`)
+      await gateway.reconcile()
+      await assertBooked(payment)
+    }
+    await gateway.close()
+  })
+
   it('is repaired for every payment but one of an account that the chain refuses to look up', async () => {
     const ledger: typeof world.store = {
       ...world.store,

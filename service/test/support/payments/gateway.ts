@@ -77,7 +77,8 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   /** A gateway on a free port. */
   async function open(more: Partial<GatewayOptions> = {}) {
     const parts = { rpcUrl: payFaults.url, contract, verdicts, ledger: store, slots, facilitator, signer, log }
-    const own = await openTestGateway(parts, { reconcileMs: 3_600_000, ...more })
+    const deadlines = { missingSeconds: 2, ...more.deadlines }
+    const own = await openTestGateway(parts, { reconcileMs: 3_600_000, ...more, deadlines })
     opened.push(own)
     return own
   }
