@@ -11,6 +11,7 @@ import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, Slots } from './facilitator/slots.ts'
 import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
+import type { PaymentRow } from './ledger.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
@@ -44,13 +45,23 @@ export function createReconciler(options: ReconcilerOptions) {
   const runPass = singleFlight(async () => {
     await facilitator.adopt()
     const rows = await ledger.adopt(rowsPerPass, undefined, settlement.own())
-    await Promise.all(rows.map((row) => continueRow(toSettling(row))))
+    await Promise.all(rows.flatMap(readRow).map(continueRow))
     await recheckBlocks()
     await recheckLost()
     if (Date.now() - prunedAt < pruneMs) return
     prunedAt = Date.now()
     await ledger.prune({ paidDays, otherDays })
   })
+
+  /** Leaves out a row that cannot be read, which keeps no other one waiting. The error itself may quote the payment. */
+  function readRow(row: PaymentRow): Settling[] {
+    try {
+      return [toSettling(row)]
+    } catch {
+      log.error('a payment of the ledger cannot be read', { nonce: row.nonce })
+      return []
+    }
+  }
 
   /** Looks at all recent blocks. A look that fails is repeated by the next pass, and keeps no other block waiting. */
   async function recheckBlocks(): Promise<void> {
@@ -72,7 +83,7 @@ export function createReconciler(options: ReconcilerOptions) {
     if (unsure.length > 0) throw unsure[0]
     await slots.orphaned(block)
     const rows = await ledger.settledIn(block)
-    const failures = await eachConcurrently(rows, atOnce, (row) => recheck(toSettling(row)))
+    const failures = await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)
     if (failures.length > 0) throw failures[0]
   }
 

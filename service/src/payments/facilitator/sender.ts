@@ -182,10 +182,9 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
     addresses,
     /** Returns the outcome of a transaction that is followed. */
     find: tracker.find,
-    /** Follows the transactions that no living process watches, and returns their unfinished payments. */
+    /** Follows the transactions that no living process watches. */
     async adopt(): Promise<void> {
-      for (const { members, ...slot } of await slots.adopt(addresses, tracker.followed())) {
-        const validBefore = members.reduce((latest, payment) => max(latest, payment.validBefore), 0n)
+      for (const { validBefore, ...slot } of await slots.adopt(addresses, tracker.followed())) {
         void tracker.track({ slot, validBefore }).catch(() => {})
         await send(slot.raw).catch(() => {})
       }

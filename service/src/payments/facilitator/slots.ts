@@ -9,9 +9,7 @@ import type { Database, Sql } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { Holder } from '../holder.ts'
-import { parsePayload } from '../ledger.ts'
 import type { PaymentKey } from '../key.ts'
-import type { Payment } from '../x402/payment.ts'
 
 /** `raw` is the newest signed transaction of this nonce, `hashes` those of all; the last one is the newest. */
 export type Slot = {
@@ -137,7 +135,7 @@ export function createSlots(
 
     /** Returns the newest transactions that count as lost, although they are those of paid payments. */
     async lostButPaid(): Promise<Slot[]> {
-      const rows = await database.query<Omit<Row, 'members'>>(
+      const rows = await database.query<Omit<Row, 'validBefore'>>(
         `select pk, sender, nonce, raw, hashes from settlement s where state = 'lost' and chain_id = $1 and exists (select from payment p
            where p.settlement = s.pk and p.state = 'done' and p.tx_hash = any(s.hashes)) order by sent_at desc limit 100`,
         [chainId],
@@ -147,7 +145,7 @@ export function createSlots(
 
     /** Returns the transactions that were mined in a block. */
     async minedIn({ hash }: BlockId): Promise<Slot[]> {
-      const rows = await database.query<Omit<Row, 'members'>>(
+      const rows = await database.query<Omit<Row, 'validBefore'>>(
         `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and state = 'mined'`,
         [hexToBytes(hash), chainId],
       )
@@ -181,23 +179,23 @@ export function createSlots(
     },
 
     /**
-     * Takes over the transactions of these accounts that no living process watches, with their unfinished payments. Those of this process
-     * are watched where `followed` has them.
+     * Takes over the transactions of these accounts that no living process watches. `validBefore` is the latest of their unfinished
+     * payments, 0 where there is none. Those of this process are watched where `followed` has them.
      */
     async adopt(
       senders: readonly Hex[],
       followed: readonly bigint[],
-    ): Promise<(Slot & { readonly members: readonly Payment[] })[]> {
+    ): Promise<(Slot & { readonly validBefore: bigint })[]> {
       const rows = await database.query<Row>(
         `with adopted as (update settlement set holder = ${holder.number}, sent_at = clock_timestamp()
            where chain_id = $1 and sender = any($2::bytea[]) and state = 'pending'
              and (not ${holder.isAlive} or holder = ${holder.number} and pk <> all($3::bigint[]) and ${unanswered})
            returning pk, sender, nonce, raw, hashes)
-         select a.pk, a.sender, a.nonce, a.raw, a.hashes, array_remove(array_agg(p.payload), null) as members
+         select a.pk, a.sender, a.nonce, a.raw, a.hashes, coalesce(max(p.valid_before), 0)::text as "validBefore"
          from adopted a left join payment p on p.settlement = a.pk and p.state = 'settling' group by 1, 2, 3, 4, 5 order by a.nonce`,
         [chainId, bytes(senders), numbers(followed)],
       )
-      return rows.map((row) => ({ ...parseSlot(row), members: row.members.map(parsePayload) }))
+      return rows.map((row) => ({ ...parseSlot(row), validBefore: BigInt(row.validBefore) }))
     },
   }
 }
@@ -208,10 +206,10 @@ type Row = {
   readonly nonce: bigint
   readonly raw: Uint8Array
   readonly hashes: readonly Uint8Array[]
-  readonly members: readonly string[]
+  readonly validBefore: string
 }
 
-function parseSlot({ pk, sender, nonce, raw, hashes }: Omit<Row, 'members'>): Slot {
+function parseSlot({ pk, sender, nonce, raw, hashes }: Omit<Row, 'validBefore'>): Slot {
   return {
     pk,
     sender: bytesToHex(sender),

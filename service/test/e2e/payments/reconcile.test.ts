@@ -175,6 +175,27 @@ describe('after a crash', () => {
     await gateway.close()
   })
 
+  it('in settling: the next start settles what is behind a row that cannot be read', async () => {
+    const [unread, payment] = [await sign(payer), await sign(payer)]
+    const keys = [await stored(unread), await stored(payment)] as const
+    const { nonce, payer: from } = keys[0]
+    await world.slots.assign({ sender: world.facilitator.address, count: 1_000, members: [keys[0]] }, async () => ({
+      raw: '0x02',
+      hash: nonce,
+    }))
+    await world.database.query(`update settlement set holder = 0 where hashes = array[$1::bytea]`, [hexToBytes(nonce)])
+    await world.database.query(`update payment set payload = '{' where nonce = $1`, [hexToBytes(nonce)])
+    const gateway = await world.open()
+    await gateway.reconcile()
+    assert.ok(world.lines.some((line) => line.includes('a payment of the ledger cannot be read')))
+    assert.equal((await world.store.find(keys[1]))?.state, 'done')
+    assert.equal((await world.store.find({ payer: from, nonce }))?.state, 'settling')
+    assert.equal(await charged(), price)
+    await gateway.close()
+    await world.database.query(`delete from payment where nonce = $1`, [hexToBytes(nonce)])
+    await world.database.query(`delete from settlement where hashes = array[$1::bytea]`, [hexToBytes(nonce)])
+  })
+
   it('of a payment that was executed before it came in, which a provider that lags did not show: no proof', async () => {
     const payment = await sign(payer)
     await world.submit(payment)
