@@ -278,6 +278,40 @@ for (const { name, open, skip } of testDatabases())
       })
     })
 
+    it('are all carried out in turn, also behind many that cannot be done yet', async () => {
+      const tried: string[] = []
+      const waiting = createApprovals({
+        database,
+        required: new Set(['recycle']),
+        hours: 1,
+        acts: {
+          ...databaseActs({ writeStatus: async () => {} }),
+          recycle: {
+            readFacts: async () => ({ nonce: 1 }),
+            isBegun: async () => false,
+            async carryOut(subject) {
+              tried.push(subject)
+              return { ok: false, isFinal: false, message: 'the operator key is missing' }
+            },
+          },
+        },
+        log: createLog(() => {}),
+        leaseMs: 0,
+      })
+      const subjects = Array.from({ length: 21 }, (_, n) => `${n + 100}`)
+      for (const subject of subjects) {
+        const asked = await waiting.request({ act: 'recycle', subject }, asker)
+        assert.ok(asked.ok && (await waiting.approve(asked.approval.id, second)).ok)
+      }
+      tried.length = 0
+      for (let pass = 0; pass < 2; pass += 1) await waiting.resume()
+      assert.deepEqual(
+        subjects.filter((subject) => !tried.includes(subject)),
+        [],
+      )
+      await database.query("update approval set status = 'FAILED' where status = 'APPROVED' and act = 'recycle'")
+    })
+
     it('leave an audit trail that verifies', async () => {
       const verified = await verifyAudit(database, [await auditHead(database)])
       assert.equal(verified.ok, true)

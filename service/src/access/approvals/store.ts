@@ -118,11 +118,14 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     /** Marks requests as expired that were not decided in time. */
     expire: () => database.transaction((sql) => expire(sql, 'true', [])),
 
-    /** Takes approved requests whose execution a process left unfinished at least `leaseMs` ago. No other process gets them meanwhile. */
+    /**
+     * Takes approved requests whose execution a process left unfinished at least `leaseMs` ago. No other process gets them meanwhile. Those
+     * that were taken longest ago come first, so that some which cannot be done yet do not take all places.
+     */
     async takeLeft(leaseMs: number): Promise<string[]> {
       const text = `update approval set taken_at = clock_timestamp() where id in (
           select a.id from approval a where a.status = 'APPROVED' and not ${isSigned}
-            and a.taken_at < statement_timestamp() - $1 * interval '1 millisecond' order by a.requested_at limit 20 for update skip locked)
+            and a.taken_at < statement_timestamp() - $1 * interval '1 millisecond' order by a.taken_at limit 20 for update skip locked)
         returning id`
       return (await database.query<{ id: string }>(text, [leaseMs])).map(({ id }) => id)
     },
