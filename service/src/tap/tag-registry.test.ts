@@ -147,6 +147,17 @@ for (const { name, open, skip } of testDatabases()) {
       assert.match(createdAt, /^\d{4}-/)
     })
 
+    it('changes the status of a batch only from the one that was read', async () => {
+      const batches = tagStore(database)
+      await batches.putBatch({ id: 'raced', epoch: 0, settings: {} })
+      assert.equal(await batches.setBatchStatus('raced', 'revoked', 'active'), true)
+      assert.equal(await batches.setBatchStatus('raced', 'retired', 'active'), false)
+      assert.equal(await batches.setBatchStatus('raced', 'revoked', 'active'), false, 'another one revoked it')
+      assert.equal((await batches.batch('raced'))?.status, 'revoked')
+      assert.equal(await batches.setBatchStatus('raced', 'retired', 'revoked'), true)
+      assert.equal((await batches.batch('raced'))?.status, 'retired')
+    })
+
     it('forgets old taps and keeps the counter of their tag', async () => {
       const { uid } = newRow()
       const add = `insert into tap (uid, epoch, counter, picc, first_seen) values ($1, 0, $2, $3, clock_timestamp() - make_interval(days => $4::int))`

@@ -127,9 +127,10 @@ export function tagStore(sql: Sql) {
       const values = [batch.id, batch.epoch, batch.status ?? 'active', JSON.stringify(batch.settings)]
       return (await sql.query(putStatement, values)).length > 0
     },
-    /** Returns false when no batch has the id. */
-    setBatchStatus: async (id: string, status: BatchStatus): Promise<boolean> => {
-      if ((await sql.query(statusStatement, [id, status, await momentBefore(sql)])).length > 0) return true
+    /** Returns false when no batch has the id, or when the batch has not the status `from` any more. */
+    setBatchStatus: async (id: string, status: BatchStatus, from: BatchStatus | null = null): Promise<boolean> => {
+      const changed = await sql.query(statusStatement, [id, status, await momentBefore(sql), from])
+      if (changed.length > 0 || from !== null) return changed.length > 0
       return (await sql.query('SELECT 1 FROM tag_batch WHERE id = $1', [id])).length > 0
     },
     /** Returns the ids of batches whose tags are counterfeit. */
@@ -178,7 +179,8 @@ INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4:
 ON CONFLICT (id) DO UPDATE SET settings = EXCLUDED.settings WHERE b.epoch = EXCLUDED.epoch RETURNING id`
 
 const statusStatement = `
-UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz WHERE id = $1 AND status <> $2 RETURNING id`
+UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz
+WHERE id = $1 AND status <> $2 AND status = coalesce($4, status) RETURNING id`
 
 const useStatement = `
 SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age

@@ -7,6 +7,7 @@ import type { Writer } from '../../chain/transactions/writer.ts'
 import { appendAudit, auditText } from '../../db/audit.ts'
 import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
+import type { BatchStatus } from '../../tap/keys/batch.ts'
 import type { TagKeyStore } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { revokeApiKey } from '../api-keys.ts'
@@ -41,13 +42,13 @@ function batchAct(tagKeys: Pick<TagKeyStore, 'writeStatus'>, next: 'revoked' | '
       const { epoch, status, settings } = batch
       return { epoch, status, settings: createHash('sha256').update(JSON.stringify(settings)).digest('hex') }
     },
-    async apply(sql, id, by) {
-      if (!(await tagStore(sql).setBatchStatus(id, next))) return false
+    async apply(sql, id, by, facts) {
+      if (!(await tagStore(sql).setBatchStatus(id, next, facts['status'] as BatchStatus))) return false
       await appendAudit(sql, auditText(by, { act, subject: id, outcome: 'DONE' }))
       return true
     },
     // The ledger reads the status in the database with every tap; the file repeats it.
-    afterwards: (id) => tagKeys.writeStatus(id, next),
+    afterwards: (id) => tagKeys.writeStatus(id),
   }
 }
 

@@ -23,12 +23,12 @@ for (const { name, open, skip } of testDatabases())
     })
     after(() => database.close())
 
-    const over = (on: Database, hours = 1) =>
+    const over = (on: Database, hours = 1, acts = databaseActs({ writeStatus: async () => {} })) =>
       createApprovals({
         database: on,
         required: new Set(['batch-revoke', 'key-deletion']),
         hours,
-        acts: databaseActs({ writeStatus: async () => {} }),
+        acts,
         log: createLog(() => {}),
       })
     const newKey = (scopes: readonly ['approve'] | readonly ['read'], brands: readonly string[] | null = null) =>
@@ -129,6 +129,27 @@ for (const { name, open, skip } of testDatabases())
       assert.notEqual(newest.id, next.id)
       assert.equal(await statusOf(next.id), 'FAILED')
       assert.equal(await refusal(approvals.approve(newest.id, second)), 'done')
+    })
+
+    it('are not carried out on a batch that is revoked between the comparison and the act', async () => {
+      await newBatch('raced')
+      const { id } = await asked('batch-revoke', 'raced')
+      const { 'batch-revoke': act, ...others } = databaseActs({ writeStatus: async () => {} })
+      const raced: typeof act = {
+        ...act,
+        async facts(sql, subject) {
+          const facts = await act.facts(sql, subject)
+          await tagStore(sql).setBatchStatus(subject, 'revoked')
+          return facts
+        },
+      }
+      const late = over(database, 1, { ...others, 'batch-revoke': raced })
+      assert.equal(await refusal(late.approve(id, second)), 'changed')
+      assert.deepEqual(await audited(id), [
+        'local:first batch-revoke REQUESTED',
+        'local:second batch-revoke REFUSED',
+        'service batch-revoke FAILED',
+      ])
     })
 
     it('cannot be altered, and one that was altered all the same is not carried out', async () => {

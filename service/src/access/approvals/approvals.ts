@@ -9,10 +9,13 @@ import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { type Approval, approvalStore, type Facts, type LockedApproval } from './store.ts'
 
-/** An act that is done in the transaction of its approval. `facts` returns null for a subject on which it cannot be done. */
+/**
+ * An act that is done in the transaction of its approval. `facts` returns null for a subject on which it cannot be done. `apply` returns
+ * false where the facts that were read have changed.
+ */
 type DatabaseAct = Readonly<{
   facts: (sql: Sql, subject: string) => Promise<Facts | null>
-  apply: (sql: Sql, subject: string, by: Actor) => Promise<boolean>
+  apply: (sql: Sql, subject: string, by: Actor, facts: Facts) => Promise<boolean>
   /** Updates what is outside of the database. It may be repeated, and left out by a crash. */
   afterwards?: (subject: string) => Promise<void>
 }>
@@ -116,8 +119,8 @@ export function createApprovals({
       const because = objection(locked, by)
       if (because !== null) return refused(because, locked)
       const facts = 'facts' in definition ? await definition.facts(sql, locked.subject) : (seen ?? null)
-      if (JSON.stringify(facts) !== locked.facts) return refused('changed', locked)
-      if ('facts' in definition && !(await definition.apply(sql, locked.subject, { ...by, approval: id })))
+      if (facts === null || JSON.stringify(facts) !== locked.facts) return refused('changed', locked)
+      if ('facts' in definition && !(await definition.apply(sql, locked.subject, { ...by, approval: id }, facts)))
         return refused('changed', locked)
       await store.decide(sql, locked, 'facts' in definition ? 'DONE' : 'APPROVED', by)
       return null

@@ -111,13 +111,16 @@ async function setStatus(
     return askForApproval(session, { act, subject: id }, json)
   if (isChanged) {
     const entry = { act: `command tag batch ${verbs[status]}`, subject: id, outcome: 'DONE' } as const
-    await store.database.transaction(async (sql) => {
-      await tagStore(sql).setBatchStatus(id, status)
+    const isDone = await store.database.transaction(async (sql) => {
+      if (!(await tagStore(sql).setBatchStatus(id, status, known.status))) return false
       await appendAudit(sql, auditText(localActor(), entry))
+      return true
     })
+    // Another operator was faster. What was checked above does not hold for the status that they gave it.
+    if (!isDone) return setStatus(session, id, status, { liftRevocation, ...(json && { json }) })
   }
   // The status is in force already. A repeat writes the file that could not be written.
-  await store.tagKeys.writeStatus(id, status).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))
+  await store.tagKeys.writeStatus(id).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))
   if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
   io.out(`Batch ${id} is ${status}. ${consequences[status]}`)

@@ -26,6 +26,7 @@ import { makeStored, type Station, storedNames } from './station.ts'
 
 /** The part of a batch that all instances share; it holds no key. */
 export type SharedBatches = {
+  readonly batch: (id: string) => Promise<{ readonly status: BatchStatus } | undefined>
   readonly putBatch: (batch: { id: string; epoch: number; status: BatchStatus; settings: unknown }) => Promise<boolean>
 }
 
@@ -47,10 +48,10 @@ export type TagKeyStore = {
   /** Replaces the keys of the batch with this id. Taps of the former keys are counterfeit from then on. */
   readonly rekey: (record: BatchRecord) => Promise<Created>
   /**
-   * Repeats the status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the status
-   * from the file. Throws `KeyFileError` with what to do.
+   * Repeats the present status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the
+   * status from the file. Throws `KeyFileError` with what to do.
    */
-  readonly writeStatus: (id: string, status: Exclude<BatchStatus, 'active'>) => Promise<void>
+  readonly writeStatus: (id: string) => Promise<void>
   /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
   readonly reseal: () => Promise<readonly string[]>
   /** Reads the key file again, because another process may have written it. */
@@ -172,12 +173,19 @@ export async function openTagKeyStore({
     }
   }
 
-  async function writeStatus(id: string, status: BatchStatus): Promise<void> {
-    await reload()
-    const known = loaded.get(id)?.record.status
-    if (keyFile === null || known === undefined || known === status) return
-    const next = records().map((record) => (record.id === id ? { ...record, status } : record))
-    await named(path, write(next, keyFile))
+  /** The status is read under the lock of the files, so that the last of several writers has the last status. */
+  async function writeStatus(id: string): Promise<void> {
+    const { status } = (await shared.batch(id)) ?? {}
+    if (status === undefined) return
+    try {
+      await reload()
+      const known = loaded.get(id)?.record.status
+      if (keyFile === null || known === undefined || known === status) return
+      const next = records().map((record) => (record.id === id ? { ...record, status } : record))
+      await named(path, write(next, keyFile))
+    } catch (cause) {
+      throw new KeyFileError(`Batch ${id} is ${status}, but not in the key file${notInFile[status]}`, { cause })
+    }
   }
 
   return {
@@ -194,9 +202,10 @@ export async function openTagKeyStore({
     },
     add: (record) => alone(() => add(record.id, async () => record)),
     rekey: (record) => alone(() => rekey(record)),
-    writeStatus: (id, status) =>
-      alone(() => writeStatus(id, status)).catch((cause: unknown) => {
-        throw new KeyFileError(`Batch ${id} is ${status}, but not in the key file${notInFile[status]}`, { cause })
+    writeStatus: (id) =>
+      alone(() => writeStatus(id)).catch((cause: unknown) => {
+        if (cause instanceof KeyFileError) throw cause
+        throw new KeyFileError(`The status of batch ${id} was not repeated in the key file. ${repeat}`, { cause })
       }),
     reseal: () =>
       alone(async () => {
@@ -250,6 +259,7 @@ function copyOfKeys({ fileMaster, metaKey }: StoredBatch): Pick<StoredBatch, 'fi
 
 const repeat = 'Repeat the command where the file can be written.'
 const notInFile = {
+  active: `. Where that says revoked, its tags stay counterfeit. ${repeat}`,
   revoked: `, from which a new database takes the status. ${repeat}`,
   retired: `. Where that says revoked, its tags stay counterfeit. ${repeat}`,
 } as const

@@ -3,7 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
+import {
+  batchFromJson,
+  batchToJson,
+  embeddedBatch,
+  newBatch,
+  publicSettings,
+  type BatchRecord,
+  type BatchStatus,
+} from './batch.ts'
 import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
@@ -147,7 +155,12 @@ describe('the key file', () => {
 })
 
 const stationKek = Uint8Array.from(randomBytes(32))
-const shared = { putBatch: async () => true }
+/** The batches of a database, of which nothing is kept but what a test has set. */
+const statuses = new Map<string, BatchStatus>()
+const shared = {
+  putBatch: async () => true,
+  batch: async (id: string) => ({ status: statuses.get(id) ?? 'active' }),
+}
 
 describe('application masters', () => {
   it('are in a file of their own, which the verifier cannot take for its keys', async () => {
@@ -285,12 +298,25 @@ describe('keys that are replaced while the verifier runs', () => {
     const keyOf = (rows: typeof before, id: string) => rows.find((row) => row.id === id)?.fileMaster
     assert.notEqual(keyOf(after, 'a'), keyOf(before, 'a'))
     assert.equal(keyOf(after, 'b'), keyOf(before, 'b'), 'what was derived from it stays')
-    await store.writeStatus('b', 'retired')
+    statuses.set('b', 'retired')
+    await store.writeStatus('b')
     await writeKeyFile(path, [next], { kek, demo: true })
     await store.reload()
     assert.equal(toHex(other.fileMaster), zero)
     assert.notEqual(toHex(next.fileMaster), zero)
     assert.deepEqual(sent(store), sent(store).slice(0, 1))
+  })
+
+  it('have the status of the database in their file, in whatever order changes of it are repeated there', async () => {
+    const { store, path } = await openStore()
+    await store.add(testBatch({ id: 'raced' }))
+    statuses.set('raced', 'revoked')
+    const inFile = async () => (await readKeyFile(path, { kek, demo: true })).map(({ status }) => status)
+    await store.writeStatus('raced')
+    assert.deepEqual(await inFile(), ['revoked'])
+    statuses.set('raced', 'retired')
+    await Promise.all([store.writeStatus('raced'), store.writeStatus('raced')])
+    assert.deepEqual(await inFile(), ['retired'])
   })
 
   it('are refused where the batch is not here, or has keys of another batch', async () => {

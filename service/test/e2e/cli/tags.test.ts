@@ -6,10 +6,11 @@ import { after, before, describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { writeTags } from '../../../src/cli/tag/write/write.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
-import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { assertionsOf, captureIo, commandsOf } from '../../support/processes/cli.ts'
 import { createChip } from '../../support/tap/chip.ts'
 import { readerWith, tapOf } from '../../support/tap/reader.ts'
 import { parametersOf, newUid } from '../../support/tap/tags.ts'
@@ -188,6 +189,30 @@ describe('touchstone tag', () => {
     assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
     assert.match(await ok('tag', 'batch', 'retire', 'watches'), /is retired already/)
     assert.match(await refused('tag', 'batch', 'revoke', 'none'), /There is no batch named none/)
+  })
+
+  it('does not take back a revocation of the same moment', async () => {
+    await ok('tag', 'batch', 'create', 'raced', '--demo')
+    const { components } = world
+    const { tags, tagKeys } = components
+    let isRevoked = false
+    /** Another operator revokes the batch as soon as the command has read it. */
+    const batch: typeof tags.batch = async (id) => {
+      const found = await tags.batch(id)
+      if (!isRevoked) {
+        isRevoked = true
+        await ok('tag', 'batch', 'revoke', id)
+      }
+      return found
+    }
+    const service = { ...world, components: { ...components, tags: { ...tags, batch } } }
+    const config = readConfig(world.settings)
+    const { io, ran } = captureIo(world.settings.DATA_DIR)
+    const { exit, err } = ran(await commandRunner({ config, service })(['tag', 'batch', 'retire', 'raced'], io))
+    assert.equal(exit, 1)
+    assert.match(err, /Batch raced is revoked; with --lift-revocation/)
+    assert.ok((await batchesOf()).includes('raced revoked empty'))
+    assert.equal(tagKeys.record('raced')?.status, 'revoked')
   })
 
   it('leaves no key and no cryptogram in the log of the service', async () => {

@@ -58,7 +58,8 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.ok(await eventually(() => other.tagKeys.record('spring') !== undefined))
     assert.ok((await other.tagKeys.create({ id: 'summer' })).ok)
     assert.ok(await eventually(() => one.tagKeys.keys.candidates().length === 2))
-    await one.tagKeys.writeStatus('spring', 'revoked')
+    await one.tags.setBatchStatus('spring', 'revoked')
+    await one.tagKeys.writeStatus('spring')
     const status = () => other.tagKeys.keys.candidates().find(({ id }) => id === 'spring')?.status
     assert.ok(await eventually(() => status() === 'revoked'))
   })
@@ -81,7 +82,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.ok((await one.tagKeys.create(leaked)).ok)
     await cp(folder, join(root, 'former', 'keys'), { recursive: true })
     await one.tags.setBatchStatus('leaked', 'revoked')
-    await one.tagKeys.writeStatus('leaked', 'revoked')
+    await one.tagKeys.writeStatus('leaked')
 
     const restarted = await open('former')
     assert.equal(restarted.tagKeys.record('leaked')?.status, 'active')
@@ -109,8 +110,9 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const [one] = stations
     assert.ok((await one?.tagKeys.create({ id: 'old' }))?.ok)
     const names = (place: number) => Array.from({ length: 4 }, (_, n) => `batch-${place}-${n}`)
+    await one?.tags.setBatchStatus('old', 'revoked')
     const changes = stations.flatMap(({ tagKeys }, place) => names(place).map((id) => tagKeys.create({ id })))
-    const [made] = await Promise.all([Promise.all(changes), one?.tagKeys.writeStatus('old', 'revoked')])
+    const [made] = await Promise.all([Promise.all(changes), one?.tagKeys.writeStatus('old')])
     assert.ok(made.every(({ ok }) => ok))
     const { tagKeys } = await open('station')
     assert.deepEqual(
