@@ -17,6 +17,7 @@ import { databaseActs, type recycleAct } from '../access/approvals/acts.ts'
 import { type Approvals, createApprovals } from '../access/approvals/approvals.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
 import { createQueue, type Queue } from '../lib/async/concurrency.ts'
+import { backoff, retry } from '../lib/async/retry.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
@@ -140,33 +141,44 @@ async function openKeys(
       demo: config.demo,
       // Only processes that sell attestations make a key, because it must be where it signs.
       mayMake: config.roles.has('gateway') || config.store.databaseUrl === null,
+    }).catch((error: unknown) => {
+      opening = undefined // the next call tries again
+      throw error
     }))
 
+  /** Keys of one kind that cannot be loaded do not keep the others from being loaded. */
   async function reload(): Promise<void> {
-    await tagKeys.reload()
-    await issuer.reload()
-    await (await opening)?.reload()
+    const reloads = [tagKeys.reload(), issuer.reload(), opening?.then((keys) => keys.reload())]
+    const failed = (await Promise.allSettled(reloads)).filter((result) => result.status === 'rejected')
+    if (failed.length > 0) throw new Error(failed.map(({ reason }) => reasonOf(reason)).join('; '))
   }
   // An edit of a file in its place, or a copy over it, does not change the folder.
   opened.defer(watchPaths([folder, tagKeyFile(folder), issuerKeyFile(folder)], reload, log))
   return { tagKeys, issuer, attestationKeys }
 }
 
-/** Calls `reload` when one of the paths changes. Returns the function that ends it, which waits for a reload that is under way. */
+/**
+ * Calls `reload` when one of the paths changes, and again until it succeeds. Returns the function that ends it, which waits for a reload
+ * that is under way.
+ */
 function watchPaths(paths: readonly string[], reload: () => Promise<void>, log: Log): () => Promise<void> {
   let isEnded = false
+  let retries = new AbortController()
   let reloading = Promise.resolve()
   const changed: StatsListener = (now, before) => {
     if (now.mode === 0 && before.mode === 0) return // Node reports a missing file once, although nothing has changed
-    reloading = reloading
-      .then(() => (isEnded ? undefined : reload()))
-      .catch((error: unknown) => {
-        if (!isEnded) log.error('changed keys not loaded', { reason: reasonOf(error) })
-      })
+    retries.abort() // a file that was repaired does not wait for the next retry
+    retries = new AbortController()
+    const { signal } = retries
+    const options = { pausesMs: backoff(1_000, 30_000), isRetryable: () => true, onRetry: noteFailure, signal }
+    reloading = reloading.then(() => (isEnded ? undefined : retry(reload, options))).catch(() => {})
   }
+  const noteFailure = (error: unknown, pauseMs: number) =>
+    log.error('changed keys not loaded', { reason: reasonOf(error), retryInSeconds: pauseMs / 1_000 })
   for (const path of paths) watchFile(path, { interval: pollMs, persistent: false }, changed)
   return async () => {
     isEnded = true
+    retries.abort()
     for (const path of paths) unwatchFile(path, changed)
     await reloading
   }

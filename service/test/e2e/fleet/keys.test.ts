@@ -173,6 +173,42 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.deepEqual(lines, [])
   })
 
+  it('that cannot be loaded are loaded later, beside others that can', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    const lines: string[] = []
+    const env = { DATABASE_URL: own.url, ONLY: 'verification', PASSPORT_SIGNING: 'on' }
+    const [one, other] = [await open('failing', env), await open('failing', env, lines)]
+    const keysOf = ({ issuer }: StoreComponents) => issuer.keys().map(({ publicJwk }) => publicJwk)
+    const before = keysOf(one)
+    const folder = join(root, 'failing', 'keys')
+
+    // A file that nobody can open does not keep the keys of the issuer from being loaded.
+    await writeFile(tagKeyFile(folder), 'broken')
+    await until(() => lines.some((line) => line.includes('changed keys not loaded')))
+    assert.equal(await one.issuer.change({ kind: 'rotate' }), null)
+    await until(() => keysOf(other).length > before.length)
+    await rm(tagKeyFile(folder))
+
+    await own.exec('alter table issuer_key rename to away')
+    await assert.rejects(one.issuer.change({ kind: 'rotate' }))
+    const failed = lines.length
+    await until(() => lines.slice(failed).some((line) => line.includes('away') || line.includes('issuer_key')))
+    await own.exec('alter table away rename to issuer_key')
+    await until(() => keysOf(one).length === before.length * 3 && keysOf(other).length === before.length * 3)
+    assert.deepEqual(keysOf(one), keysOf(other))
+  })
+
+  it('that sign attestations are opened again where the database did not answer at first', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    const lists = await open('attesting', { DATABASE_URL: own.url, ONLY: 'graphql' })
+    await own.exec('alter table attestation_key rename to away')
+    await assert.rejects(lists.attestationKeys())
+    await own.exec('alter table away rename to attestation_key')
+    assert.deepEqual((await lists.attestationKeys()).published(), [])
+  })
+
   it('that are missing are not loaded again by a command', async () => {
     const env = { DATABASE_URL: database.url, DATA_DIR: join(root, 'none'), ONLY: 'verification' }
     const { exit, err } = await touchstone(['attest', 'key', 'list'], env).ended
