@@ -19,13 +19,27 @@ type Search = Readonly<{ subject: Subject; tagHashes: TagHashes }>
 /** Some statements read a whole table: no index has the addresses of events. */
 const limits = { statementTimeoutMs: 600_000 }
 
-/** Yields JSON objects, each with its `kind`, of one moment. */
+/**
+ * Yields JSON objects, each with its `kind`, of one moment. `write` may wait for its reader. A transaction keeps everybody else from the
+ * embedded database, so that there all is read before the first object is written.
+ */
 export async function exportPersonalData(
+  database: Pick<Database, 'transaction' | 'dialect'>,
+  search: Search,
+  write: (line: string) => Promise<void>,
+): Promise<void> {
+  if (database.dialect !== 'pglite') return readAll(database, search, write)
+  const lines: string[] = []
+  await readAll(database, search, async (line) => void lines.push(line))
+  for (const line of lines) await write(line)
+}
+
+function readAll(
   database: Pick<Database, 'transaction'>,
   search: Search,
   write: (line: string) => Promise<void>,
 ): Promise<void> {
-  await database.transaction(async (sql) => {
+  return database.transaction(async (sql) => {
     await sql.query('set transaction isolation level repeatable read')
     await findSubject(sql, search)
     for (const [kind, { select }] of Object.entries(kinds)) {

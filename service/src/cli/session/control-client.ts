@@ -23,7 +23,7 @@ export type Line = { readonly out: string } | { readonly err: string } | { reado
 export type CommandIo = {
   readonly out: (line: string) => void
   readonly err: (line: string) => void
-  /** Resolves when the reader has taken what was printed, or leaves. Long outputs wait for it. */
+  /** Resolves when the reader has taken what was printed, or leaves, or the signal aborts. Long outputs wait for it. */
   readonly drained?: () => Promise<void>
   readonly cwd: string
   readonly signal: AbortSignal
@@ -38,19 +38,24 @@ export function terminalIo(): CommandIo {
   return {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
-    drained: () => drainOf(process.stdout),
+    drained: () => drainOf(process.stdout, interrupted.signal),
     cwd: process.cwd(),
     signal: interrupted.signal,
   }
 }
 
-/** Resolves when a stream has room again, or is closed. */
-export async function drainOf(stream: Writable): Promise<void> {
+/** Resolves when a stream has room again, or is closed, or when the signal aborts. */
+export async function drainOf(stream: Writable, interrupted: AbortSignal): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return
   const ended = new AbortController()
-  const events = ['drain', 'close'].map((event) => once(stream, event, { signal: ended.signal }))
-  await Promise.race(events).finally(() => ended.abort())
+  const signal = AbortSignal.any([ended.signal, interrupted])
+  const events = ['drain', 'close'].map((event) => once(stream, event, { signal }))
   for (const event of events) event.catch(() => {})
+  await Promise.race(events)
+    .catch((error: unknown) => {
+      if (!interrupted.aborted) throw error
+    })
+    .finally(() => ended.abort())
 }
 
 /** A process that holds a data folder. `elsewhere`: in another container or on another machine. */

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../support/database/databases.ts'
 import { insertOperation } from '../../support/index/rows.ts'
+import { sleep } from '../../../src/lib/async/sleep.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { createTapLog } from '../../../src/tap/log/recorder.ts'
 import { hexToBytes } from '../../../src/db/columns.ts'
@@ -64,25 +65,39 @@ for (const { name, open, skip } of testDatabases())
       return Object.fromEntries(await transferStore(database).messages(transfers))
     }
 
-    // PGlite has one connection, which the export holds.
-    it(
-      'exports one moment, whatever is written meanwhile',
-      { skip: name === 'PGlite' && 'PGlite has one connection' },
-      async () => {
-        const subject = { owner: alice }
-        const { report } = await countsOf(subject)
-        const kinds: unknown[] = []
-        await exportPersonalData(database, { subject, tagHashes }, async (line) => {
-          kinds.push((JSON.parse(line) as { kind: unknown }).kind)
-          if (kinds.length > 1) return
-          await database.query(
-            `insert into difference_report (token_id, tap_counter, reported_at, role, note) values (1, 3, '${early}', 'mine', 'Late')`,
-          )
-        })
-        assert.equal(kinds.filter((kind) => kind === 'report').length, report)
-        await database.query(`delete from difference_report where note = 'Late'`)
-      },
-    )
+    it('exports one moment, whatever is written meanwhile', async () => {
+      const subject = { owner: alice }
+      const { report } = await countsOf(subject)
+      const kinds: unknown[] = []
+      await exportPersonalData(database, { subject, tagHashes }, async (line) => {
+        kinds.push((JSON.parse(line) as { kind: unknown }).kind)
+        if (kinds.length > 1) return
+        await database.query(
+          `insert into difference_report (token_id, tap_counter, reported_at, role, note) values (1, 3, '${early}', 'mine', 'Late')`,
+        )
+      })
+      assert.equal(kinds.filter((kind) => kind === 'report').length, report)
+      await database.query(`delete from difference_report where note = 'Late'`)
+    })
+
+    it('does not keep others waiting while the reader of an export pauses', async () => {
+      const { promise: paused, resolve: pause } = Promise.withResolvers<void>()
+      const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>()
+      const exporting = exportPersonalData(database, { subject: { owner: alice }, tagHashes }, async () => {
+        pause()
+        await goesOn
+      })
+      await paused
+      const asked = database.query('select').then(() => 'answered')
+      const first = await Promise.race([asked, sleep(20_000, { ref: false }).then(() => 'waits')])
+      goOn()
+      await exporting
+      assert.equal(first, 'answered')
+      const left = exportPersonalData(database, { subject: { owner: alice }, tagHashes }, async () => {
+        throw new Error('the reader has left')
+      })
+      await assert.rejects(left, /the reader has left/)
+    })
 
     it('exports what an owner had while the item was theirs, and nothing that came later', async () => {
       assert.deepEqual(await countsOf({ owner: alice }), {
@@ -119,7 +134,8 @@ for (const { name, open, skip } of testDatabases())
       { skip: name === 'PGlite' && 'PGlite has no limit' },
       async () => {
         const limits = new Set<string>()
-        const watched: Pick<Database, 'transaction'> = {
+        const watched: Pick<Database, 'transaction' | 'dialect'> = {
+          dialect: database.dialect,
           transaction: (run, options) =>
             database.transaction(async (sql) => {
               const query = async <Row>(...call: Parameters<Database['query']>) => {
