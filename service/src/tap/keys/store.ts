@@ -45,7 +45,7 @@ export type TagKeyStore = {
   readonly create: (options: NewBatchOptions) => Promise<Created>
   /** Stores the keys of tags that another system personalised. They have no application master here. */
   readonly add: (record: BatchRecord) => Promise<Created>
-  /** Replaces the keys of the batch with this id. Taps of the former keys are counterfeit from then on. */
+  /** Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys are counterfeit from then on. */
   readonly rekey: (record: BatchRecord) => Promise<Created>
   /**
    * Repeats the present status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the
@@ -155,14 +155,16 @@ export async function openTagKeyStore({
     }
   }
 
-  async function rekey(record: BatchRecord): Promise<Created> {
+  async function rekey(changed: BatchRecord): Promise<Created> {
     if (keyFile === null) return { ok: false, error: noKek }
     try {
       await reload()
-      const former = loaded.get(record.id)
-      if (former === undefined) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
+      const former = loaded.get(changed.id)
+      if (former === undefined) return { ok: false, error: `The keys of batch ${changed.id} are not here.` }
       if (former.record.fileMaster === null)
-        return { ok: false, error: `The keys of batch ${record.id} are in a token: make another batch instead.` }
+        return { ok: false, error: `The keys of batch ${changed.id} are in a token: make another batch instead.` }
+      // The batch may have been revoked while its new keys were proved.
+      const record = { ...changed, status: former.record.status }
       const next = records().map((known) => (known.id === record.id ? record : known))
       await write(next, keyFile)
       await share(record)

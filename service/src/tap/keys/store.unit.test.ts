@@ -319,6 +319,20 @@ describe('keys that are replaced while the verifier runs', () => {
     assert.deepEqual(await inFile(), ['retired'])
   })
 
+  it('do not take back a revocation that came while they were proved', async () => {
+    const { store, path } = await openStore()
+    await store.add(testBatch({ id: 'proved' }))
+    const next = testBatch({ id: 'proved' })
+    statuses.set('proved', 'revoked')
+    await store.writeStatus('proved')
+    assert.ok((await store.rekey(next)).ok)
+    assert.deepEqual(
+      (await readKeyFile(path, { kek, demo: true })).map(({ status }) => status),
+      ['revoked'],
+    )
+    assert.equal(store.record('proved')?.status, 'revoked')
+  })
+
   it('are refused where the batch is not here, or has keys of another batch', async () => {
     const { store } = await openStore()
     const [a, b] = [testBatch({ id: 'a' }), testBatch({ id: 'b' })]
