@@ -54,7 +54,7 @@ export type TagKeyStore = {
   readonly writeStatus: (id: string) => Promise<void>
   /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
   readonly reseal: () => Promise<readonly string[]>
-  /** Reads the key file again, because another process may have written it. */
+  /** Reads the key file again, because another process may have written it. Adds its batches that the database lacks. */
   readonly reload: () => Promise<void>
 }
 
@@ -86,10 +86,12 @@ export async function openTagKeyStore({
   const appPath = join(folder, 'tag-app-keys.json')
   let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
   const records = () => [...loaded.values()].map(({ record }) => record)
+  /** The batches that the database has. */
+  const sharedIds = new Set<string>()
   const inTurn = createQueue()
   const ring = createKeyRing([])
 
-  await reload()
+  await inTurn(readFile)
   for (const record of records()) await share(record)
 
   /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
@@ -107,9 +109,19 @@ export async function openTagKeyStore({
     }
   }
 
+  async function readFile(): Promise<void> {
+    if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
+  }
+
+  /** Batches that are missing in the database are added: it did not answer when they were made, or their file was copied here. */
   function reload(): Promise<void> {
     return inTurn(async () => {
-      if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
+      await readFile()
+      for (const record of records()) {
+        if (sharedIds.has(record.id)) continue
+        if ((await shared.batch(record.id)) === undefined) await share(record)
+        sharedIds.add(record.id)
+      }
     })
   }
 
@@ -120,9 +132,10 @@ export async function openTagKeyStore({
     })
   }
 
-  function share(record: StoredBatch): Promise<boolean> {
+  async function share(record: StoredBatch): Promise<void> {
     const { id, epoch, status } = record
-    return shared.putBatch({ id, epoch, status, settings: publicSettings(record) })
+    await shared.putBatch({ id, epoch, status, settings: publicSettings(record) })
+    sharedIds.add(id)
   }
 
   /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */

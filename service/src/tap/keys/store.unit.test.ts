@@ -16,7 +16,7 @@ import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
 import { createStation } from './station.ts'
-import { openTagKeyStore, type TagKeyStore } from './store.ts'
+import { openTagKeyStore, type SharedBatches, type TagKeyStore } from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { testFolder } from '../../../test/support/folder.ts'
@@ -248,9 +248,9 @@ describe('a new batch', () => {
 describe('keys that are replaced while the verifier runs', () => {
   const zero = '0'.repeat(32)
 
-  async function openStore() {
+  async function openStore(batches: SharedBatches = shared) {
     const dir = testFolder()
-    const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
+    const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared: batches })
     const authenticate = createAuthenticate({ keys: store.keys })
     const taps = async (batch: BatchRecord, uid: Uint8Array) => {
       const tag = await testTag(batch, { uid })
@@ -317,6 +317,28 @@ describe('keys that are replaced while the verifier runs', () => {
     statuses.set('raced', 'retired')
     await Promise.all([store.writeStatus('raced'), store.writeStatus('raced')])
     assert.deepEqual(await inFile(), ['retired'])
+  })
+
+  it('come into the database with the next reload, where that did not answer when the batch was made', async () => {
+    const batches = new Map<string, { status: BatchStatus }>()
+    let answers = false
+    const fallible: SharedBatches = {
+      async putBatch({ id, status }) {
+        if (!answers) throw new Error('it fails over')
+        batches.set(id, { status })
+        return true
+      },
+      batch: async (id) => batches.get(id),
+    }
+    const { store } = await openStore(fallible)
+    await assert.rejects(store.add(testBatch({ id: 'half' })), /fails over/)
+    await assert.rejects(store.reload(), /fails over/)
+    answers = true
+    await store.reload()
+    assert.deepEqual([...batches], [['half', { status: 'active' }]])
+    batches.set('half', { status: 'revoked' })
+    await store.reload()
+    assert.equal(batches.get('half')?.status, 'revoked', 'what the database has stays')
   })
 
   it('do not take back a revocation that came while they were proved', async () => {
