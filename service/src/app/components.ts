@@ -39,14 +39,14 @@ import { createPageTransfers, type PageTransfers } from '../ownership/page-trans
 import type { SignedWriteDeps } from '../ownership/signed-writes.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
-import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapTickets, type TapTickets } from '../tap/tap-ticket.ts'
 import { createTapBinding, createTapChallenge, tapSecrets } from '../tap/tap-tokens.ts'
+import type { TagHash } from '../tap/tag-hash.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
-import { joinStore, openApprovals, type StoreComponents } from './store.ts'
+import { configuredTagHashes, joinStore, openApprovals, type StoreComponents } from './store.ts'
 
 /** Times after which requests to the chain, and for the texts of verdicts, are given up. Tests on a busy machine give more. */
 type Deadlines = {
@@ -299,15 +299,6 @@ function openLists({ store: { readUrl: url }, roles }: Config, database: Databas
   if (url === null || !roles.has('graphql'))
     return { database, stats: undefined, start: () => {}, close: async () => {} }
   return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
-}
-
-function configuredTagHashes({
-  tap: { commitment, pepper, previousPepper },
-}: Config): Pick<Components, 'tagHash' | 'formerTagHash'> {
-  if (commitment !== 'hmac') return { tagHash: createTagHash({ scheme: commitment }), formerTagHash: undefined }
-  const withPepper = (secret: Uint8Array | null) =>
-    secret === null ? undefined : createTagHash({ scheme: 'hmac', pepper: secret })
-  return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
 type RevokedBatches = Pick<StoreComponents['tags'], 'revokedBatches'>

@@ -63,6 +63,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
   if (config.passport.signing && config.roles.has('verification'))
     opened.adopt(keepSigningHeads(config, components, urls, log), clearInterval)
   opened.adopt(keepRecovering(components, log), clearInterval)
+  opened.defer(keepTakingBackTaps(components, log))
   warnOfSharedKeys(config, components, log)
 
   const resources = opened.move()
@@ -221,6 +222,26 @@ function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'appr
   }
   recover()
   return setInterval(recover, 30_000).unref()
+}
+
+/**
+ * Takes back the taps of batches that were revoked, also where the revoking command or process ended before. Every process looks once a
+ * minute, because the one that indexes may lack the pepper of the tags. Returns the function that ends it.
+ */
+function keepTakingBackTaps({ revokedTaps }: Pick<Components, 'revokedTaps'>, log: Log): () => Promise<void> {
+  const ended = new AbortController()
+  const pass = singleFlight(() => revokedTaps.settle(ended.signal))
+  const look = () =>
+    pass().catch((error: unknown) => {
+      if (!ended.signal.aborted) log.warn('taps of revoked batches not taken back', { reason: reasonOf(error) })
+    })
+  void look()
+  const timer = setInterval(look, 60_000).unref()
+  return async () => {
+    clearInterval(timer)
+    ended.abort()
+    await pass.inFlight()?.catch(() => {})
+  }
 }
 
 /**

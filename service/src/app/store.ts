@@ -16,6 +16,7 @@ import { type ApiKeyStore, apiKeyStore } from '../access/api-keys.ts'
 import { databaseActs, type recycleAct } from '../access/approvals/acts.ts'
 import { type Approvals, createApprovals } from '../access/approvals/approvals.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
+import { takeBackTaps } from '../index/taps.ts'
 import { createQueue, type Queue } from '../lib/async/concurrency.ts'
 import { backoff, retry } from '../lib/async/retry.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
@@ -25,6 +26,8 @@ import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passp
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
 import { createStation } from '../tap/keys/station.ts'
 import { openTagKeyStore, type TagKeyStore, tagKeyFile } from '../tap/keys/store.ts'
+import { createRevokedTaps, type RevokedTaps } from '../tap/revoked-taps.ts'
+import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { type KeyStores, openKeyStores } from './keys.ts'
@@ -42,6 +45,7 @@ export type StoreComponents = {
   readonly differences: DifferenceReports
   readonly items: ItemStore
   readonly tags: TagStore
+  readonly revokedTaps: RevokedTaps
   readonly apiKeys: ApiKeyStore
   /** Requests for acts that take two keys. Without the chain it decides about batches and keys only. */
   readonly approvals: Approvals
@@ -60,10 +64,10 @@ export async function openStoreComponents(config: Config, log: Log): Promise<Sto
 export function openApprovals(
   { approvals: { acts: required, hours } }: Pick<Config, 'approvals'>,
   log: Log,
-  { database, tagKeys }: Pick<StoreComponents, 'database' | 'tagKeys'>,
+  { database, tagKeys, revokedTaps }: Pick<StoreComponents, 'database' | 'tagKeys' | 'revokedTaps'>,
   onChain: ReturnType<typeof recycleAct> | null = null,
 ): Approvals {
-  const acts = { ...databaseActs(tagKeys), ...onChain }
+  const acts = { ...databaseActs(tagKeys, revokedTaps.takeBack), ...onChain }
   return createApprovals({ database, required, hours, acts, log: log.child('approvals') })
 }
 
@@ -83,8 +87,24 @@ export async function joinStore(
     pictures: pictureStore(database),
     restrictedDetails: restrictedStore(database),
     differences: differenceReports(database),
+    revokedTaps: createRevokedTaps({
+      database,
+      tagHashes: Object.values(configuredTagHashes(config)).filter((hash) => hash !== undefined),
+      takeBack: (tagHashes) => takeBackTaps(database, tagHashes),
+    }),
   }
   return { database, ...stores, ...rest, apiKeys: apiKeyStore(database), keyStores, ...keys }
+}
+
+/** Returns the functions that commit to a tag; undefined without the pepper that they need. */
+export function configuredTagHashes({ tap: { commitment, pepper, previousPepper } }: Pick<Config, 'tap'>): {
+  readonly tagHash: TagHash | undefined
+  readonly formerTagHash: TagHash | undefined
+} {
+  if (commitment !== 'hmac') return { tagHash: createTagHash({ scheme: commitment }), formerTagHash: undefined }
+  const withPepper = (secret: Uint8Array | null) =>
+    secret === null ? undefined : createTagHash({ scheme: 'hmac', pepper: secret })
+  return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
 /** The application masters of tag batches, in a folder that a verifier and a backup can go without. */

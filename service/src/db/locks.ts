@@ -14,6 +14,8 @@ export const locks = {
   distribution: [84532, 6],
   /** A process that imports tags holds it. */
   imports: [84532, 7],
+  /** A process that takes back the taps of revoked batches holds it. */
+  revokedTaps: [84532, 8],
 } as const satisfies Record<string, Lock>
 
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */

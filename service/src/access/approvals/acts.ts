@@ -9,17 +9,22 @@ import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { BatchStatus } from '../../tap/keys/batch.ts'
 import type { TagKeyStore } from '../../tap/keys/store.ts'
+import type { RevokedTaps } from '../../tap/revoked-taps.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { revokeApiKey } from '../api-keys.ts'
 import type { Acts } from './approvals.ts'
 import { operationKeyOf } from './store.ts'
 
-/** Returns the acts on batches and keys, which are done in the transaction of their approval. */
+/**
+ * Returns the acts on batches and keys, which are done in the transaction of their approval. `takeBack` begins to take back the taps of
+ * revoked batches.
+ */
 export function databaseActs(
   tagKeys: Pick<TagKeyStore, 'writeStatus'>,
+  takeBack: RevokedTaps['takeBack'] = async () => {},
 ): Pick<Acts, 'batch-revoke' | 'batch-restore' | 'key-deletion'> {
   return {
-    'batch-revoke': batchAct(tagKeys, 'revoked'),
+    'batch-revoke': batchAct(tagKeys, 'revoked', takeBack),
     'batch-restore': batchAct(tagKeys, 'retired'),
     'key-deletion': {
       async facts(sql, id) {
@@ -33,7 +38,11 @@ export function databaseActs(
 }
 
 /** Returns the act that revokes a batch, or that retires a revoked one. */
-function batchAct(tagKeys: Pick<TagKeyStore, 'writeStatus'>, next: 'revoked' | 'retired'): Acts['batch-revoke'] {
+function batchAct(
+  tagKeys: Pick<TagKeyStore, 'writeStatus'>,
+  next: 'revoked' | 'retired',
+  takeBack: RevokedTaps['takeBack'] = async () => {},
+): Acts['batch-revoke'] {
   const act = next === 'revoked' ? 'batch.revoke' : 'batch.restore'
   return {
     async facts(sql, id) {
@@ -48,9 +57,14 @@ function batchAct(tagKeys: Pick<TagKeyStore, 'writeStatus'>, next: 'revoked' | '
       return true
     },
     // The ledger reads the status in the database with every tap; the file repeats it.
-    afterwards: (id) => tagKeys.writeStatus(id),
+    async afterwards(id) {
+      // The answer waits for it. What is left then is done by the passes of the service.
+      await tagKeys.writeStatus(id).finally(() => takeBack(AbortSignal.timeout(takeBackMs)))
+    },
   }
 }
+
+const takeBackMs = 5_000
 
 /** Failures after which the same write may succeed. */
 const temporary: readonly string[] = ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING', 'ATTESTER_LIMIT']

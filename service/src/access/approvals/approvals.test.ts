@@ -131,6 +131,19 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await refusal(approvals.approve(newest.id, second)), 'done')
     })
 
+    it('begin to take back the taps of a revoked batch, whatever becomes of the key file', async () => {
+      await newBatch('leaked')
+      const { id } = await asked('batch-revoke', 'leaked')
+      const calls: string[] = []
+      const writeStatus = async (batch: string) => {
+        calls.push(`status ${batch}`)
+        throw new Error('the file cannot be written')
+      }
+      const acts = databaseActs({ writeStatus }, async () => void calls.push('taps'))
+      assert.equal(await refusal(over(database, 1, acts).approve(id, second)), 'done')
+      assert.deepEqual(calls, ['status leaked', 'taps'])
+    })
+
     it('are not carried out on a batch that is revoked between the comparison and the act', async () => {
       await newBatch('raced')
       const { id } = await asked('batch-revoke', 'raced')

@@ -121,9 +121,12 @@ async function setStatus(
   }
   // The status is in force already. A repeat writes the file that could not be written.
   await store.tagKeys.writeStatus(id).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))
-  if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
-  if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
-  io.out(`Batch ${id} is ${status}. ${consequences[status]}`)
+  if (json === true) io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
+  else io.out(isChanged ? `Batch ${id} is ${status}. ${consequences[status]}` : `Batch ${id} is ${status} already.`)
+  if (status === 'revoked')
+    await store.revokedTaps
+      .takeBack(io.signal)
+      .catch((error: unknown) => io.err(`touchstone: The service takes its taps back later. ${reasonOf(error)}`))
 }
 
 const verbs = { retired: 'retire', revoked: 'revoke' } as const

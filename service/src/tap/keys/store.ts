@@ -113,7 +113,7 @@ export async function openTagKeyStore({
     if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
   }
 
-  /** Batches that are missing in the database are added: it did not answer when they were made, or their file was copied here. */
+  /** Adds batches that the database lacks: it may not have answered when they were made. */
   function reload(): Promise<void> {
     return inTurn(async () => {
       await readFile()
@@ -188,7 +188,7 @@ export async function openTagKeyStore({
     }
   }
 
-  /** The status is read under the lock of the files, so that the last of several writers has the last status. */
+  /** The status is read under the lock of the files, so that the last writer has the last status. */
   async function writeStatus(id: string): Promise<void> {
     const { status } = (await shared.batch(id)) ?? {}
     if (status === undefined) return

@@ -183,7 +183,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const before = keysOf(one)
     const folder = join(root, 'failing', 'keys')
 
-    // A file that nobody can open does not keep the keys of the issuer from being loaded.
+    // A broken file does not keep the keys of the issuer from being loaded.
     await writeFile(tagKeyFile(folder), 'broken')
     await until(() => lines.some((line) => line.includes('changed keys not loaded')))
     assert.equal(await one.issuer.change({ kind: 'rotate' }), null)

@@ -14,7 +14,8 @@ import { askerIn, type Ask, type Payload as Written } from '../../support/graphq
 import { refusalOf } from '../../support/index/transfers.ts'
 import { demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
-import { eventually } from '../../support/wait.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { eventually, until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 let world: World
@@ -302,6 +303,35 @@ describe('a product through GraphQL', () => {
     const history = await world.components.history(BigInt(id))
     assert.ok(history.available)
     assert.ok(history.events.some(({ type }) => type === 'AssetResold'))
+  })
+
+  it('is verified no more once the batch of its tag is revoked, and again by a tap after that was lifted', async () => {
+    const id = await life.register('tag-9')
+    const tag = await testTag(batch)
+    const uid = Buffer.from(tag.uid).toString('hex').toUpperCase()
+    for (const mutation of [
+      `bindTag(input: { productId: "${id}", uid: "${uid}", batchId: "${batch.id}" })`,
+      `activateProduct(input: { productId: "${id}" })`,
+    ])
+      await graphql.ask(`mutation { ${mutation} { success } }`)
+    const { ok } = assertionsOf(commandsOf(world))
+    const tapped = async () => {
+      const { picc, cmac } = tag.next()
+      assert.equal((await world.get(`/api/verify?picc=${picc}&cmac=${cmac}`)).status, 200)
+    }
+    const answer = () =>
+      graphql.ask<{ product: { verified: boolean }; products: { totalCount: number } }>(
+        `{ product(id: "${id}") { verified } products(filter: { verified: true }) { totalCount } }`,
+      )
+    await tapped()
+    await until(async () => (await answer()).product.verified)
+    await ok('tag', 'batch', 'revoke', batch.id)
+    assert.deepEqual(await answer(), { product: { verified: false }, products: { totalCount: 0 } })
+    await ok('tag', 'batch', 'retire', batch.id, '--lift-revocation')
+    assert.equal((await answer()).product.verified, false)
+    await tapped()
+    await until(async () => (await answer()).product.verified)
+    assert.equal((await answer()).products.totalCount, 1)
   })
 
   it('stands at the block that _meta names, with the head of the chain', async () => {

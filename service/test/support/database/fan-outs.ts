@@ -26,6 +26,8 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
     'where batch_id = $1 limit 1',
     'whether a batch has tags, before an operator replaces its keys',
   ],
+  ['tap/revoked-taps.ts', 'where (uid, epoch) >', 'the taps of a batch that was revoked'],
+  ['index/taps.ts', 'where tag_hash = any', 'the taps of a batch that was revoked'],
   [
     'tap/log/recorder.ts',
     'where tag_hash = any',
