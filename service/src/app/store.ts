@@ -168,7 +168,7 @@ async function openKeys(
 
   /** Keys of one kind that cannot be loaded do not keep the others from being loaded. */
   async function reload(): Promise<void> {
-    const reloads = [tagKeys.reload(), issuer.reload(), opening?.then((keys) => keys.reload())]
+    const reloads = [tagKeys.reload(), issuer.reload(), Promise.resolve(opening).then((keys) => keys?.reload())]
     const failed = (await Promise.allSettled(reloads)).filter((result) => result.status === 'rejected')
     if (failed.length > 0) throw new Error(failed.map(({ reason }) => reasonOf(reason)).join('; '))
   }
