@@ -102,7 +102,7 @@ type TagRow = Readonly<{ uid: Uint8Array; epoch: number; batch: string }>
 
 const dueStatement = `select id from tag_batch
   where status = 'revoked' and (taps_taken_back_at is null or taps_taken_back_at < status_at)
-    and ($1::float8 = 0 or status_at < clock_timestamp() - make_interval(secs => $1::float8))`
+    and ($1::float8 = 0 or status_at < statement_timestamp() - make_interval(secs => $1::float8))`
 
 /** A pass that began too early for taps that were under way is no last one. */
 const doneStatement = `update tag_batch set taps_taken_back_at = $2::text::timestamptz

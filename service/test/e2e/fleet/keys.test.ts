@@ -1,6 +1,6 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { appendFile, copyFile, cp, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, cp, utimes, writeFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
