@@ -38,7 +38,8 @@ const verifiedTokensStatement = 'select token_id from asset where tag_hash = any
 
 /** A row without a tag is of the one that is bound. */
 const keptStatement = `delete from asset_tap t where t.token_id = any($1::numeric[]) and (t.tag_hash = any($2::bytea[])
-  or t.tag_hash is null and exists (select from asset a where a.token_id = t.token_id and a.tag_hash = any($2::bytea[])))`
+  or t.tag_hash is null and exists (select from asset a
+    where a.token_id = t.token_id and a.token_id = any($1::numeric[]) and a.tag_hash = any($2::bytea[])))`
 
 const verifiedStatement = withSums(
   'update',

@@ -15,7 +15,7 @@ type Options = Readonly<{
   tagHashes: readonly TagHash[]
   /** Takes back the taps of some tags in one transaction. */
   takeBack: (tagHashes: readonly `0x${string}`[]) => Promise<void>
-  /** Rows of tags that are read at one time, and tags of one transaction. */
+  /** Rows of tags that are read at one time, and tags of one transaction. First taps wait for it. */
   rowsAtOnce?: number
   tagsAtOnce?: number
   /** Seconds after which no tap is under way any more that was accepted before the revocation. */
@@ -36,7 +36,7 @@ export function createRevokedTaps({
   tagHashes,
   takeBack,
   rowsAtOnce = 2_000,
-  tagsAtOnce = 500,
+  tagsAtOnce = 100,
   settledSeconds = 60,
 }: Options): RevokedTaps {
   async function pass(ageSeconds: number, signal?: AbortSignal): Promise<void> {
