@@ -220,7 +220,7 @@ describe('itemViewOf', () => {
       assert.deepEqual(changesAsked, [])
       const { history: shown, changes, changedAt } = await tapped()
       assert.deepEqual([shown, changes?.map(({ kind }) => kind), changedAt], [null, ['stateChanged', 'resold'], 1_700])
-      assert.deepEqual(changesAsked, [[{ state, timestamp: 1_700n }, block]])
+      assert.deepEqual(changesAsked, [[{ state, flags: 0, timestamp: 1_700n }, block]])
     }
     const bound = pageOf({ state: 2 })
     assert.equal((await bound.tapped()).changes, null)
