@@ -7,6 +7,7 @@ import { bytes, numbers, texts } from '../db/columns.ts'
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
+import { eachConcurrently } from '../lib/async/concurrency.ts'
 import { isTimeout } from '../db/errors.ts'
 import { databaseUnavailable, isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
@@ -238,22 +239,23 @@ const prunedPauseMs = 60_000
 
 /**
  * Creates the pruning that the leader calls again and again. It deletes taps that were first seen more than `days` ago, and what is
- * recorded of them, and rests for a minute when none is left. No deleted tap verifies again, because the last counter of its tag stays.
+ * recorded of them, and rests for a minute when none is left, and after a failure. No deleted tap verifies again, because the last counter of its tag stays.
  */
 export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
   let restsUntil = 0
+  const statements = [pruneStatement, ...pruneLogStatements]
   return async () => {
     if (performance.now() < restsUntil) return
+    restsUntil = performance.now() + prunedPauseMs
     const before = await momentBefore(sql, days)
-    for (let steps = 0; steps < pruneSteps; steps += 1) {
-      let isRest = false
-      for (const statement of [pruneStatement, ...pruneLogStatements])
-        isRest = (await sql.query(statement, [before, pruneRows])).length === pruneRows || isRest
-      if (isRest) continue
-      restsUntil = performance.now() + prunedPauseMs
-      return
-    }
+    // One that fails, as at the statement limit, keeps no other from its rows.
+    const failures = await eachConcurrently(statements, 1, async (statement) => {
+      for (let steps = 0; steps < pruneSteps; steps += 1)
+        if ((await sql.query(statement, [before, pruneRows])).length < pruneRows) return
+      restsUntil = 0 // more is left
+    })
+    if (failures.length > 0) throw failures[0]
   }
 }
 
@@ -320,8 +322,8 @@ WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token, tag_hash) AS first
 SELECT first FROM a ORDER BY n`
 
 // A tap is deleted only if its tag holds that counter or a higher one. That alone makes it a replay from then on.
-const pruneStatement = `
+export const pruneStatement = `
 DELETE FROM tap WHERE (uid, epoch, counter) IN (
   SELECT p.uid, p.epoch, p.counter FROM tap p JOIN tag t ON t.uid = p.uid AND t.epoch = p.epoch AND t.last_counter >= p.counter
-  WHERE p.first_seen < $1::text::timestamptz LIMIT $2)
+  WHERE p.first_seen < $1::text::timestamptz ORDER BY p.first_seen LIMIT $2)
 RETURNING counter`

@@ -13,6 +13,7 @@ import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../..
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { trimStatement } from '../../src/index/outbox.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
+import { pruneStatement } from '../../src/tap/replay-ledger.ts'
 import { testDatabases } from '../support/database/databases.ts'
 import { programStatements } from '../support/database/statements.ts'
 
@@ -192,6 +193,19 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed({ text: dueStatement, values: [] }, 'transfer_due', 20)
   })
 
+  it('old taps, also where older ones were deleted and their space is used again', async () => {
+    await fillTaps(database, "now() - interval '100 days'")
+    await database.query("delete from tap where first_seen < now() - interval '90 days'")
+    await database.exec('vacuum analyze tap')
+    await fillTaps(database, 'now()')
+    await database.exec('vacuum analyze tap')
+    await assertIndexed(
+      { text: pruneStatement, values: [new Date(Date.now() - 864e5).toISOString(), 1_000] },
+      'tap_first_seen',
+      1,
+    )
+  })
+
   it('transfers of a party', async () => {
     const party = `0x${'7'.padStart(40, '0')}` as const
     await assertIndexed(
@@ -283,6 +297,13 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
 
 function tagOf(n: number): `0x${string}` {
   return `0x${n.toString(16).padStart(64, '0')}`
+}
+
+/** Adds 20,000 taps of new tags. */
+async function fillTaps(database: Database, at: string): Promise<void> {
+  await database.exec(`with t as (select gen_random_uuid() as id from generate_series(1, 20000)),
+      tags as (insert into tag (uid, epoch, batch_id, last_counter) select substr(uuid_send(id), 1, 7), 0, 'a', 1 from t)
+    insert into tap (uid, epoch, counter, picc, first_seen) select substr(uuid_send(id), 1, 7), 0, 1, uuid_send(id), ${at} from t`)
 }
 
 async function fill(database: Database, from: number, to: number): Promise<void> {

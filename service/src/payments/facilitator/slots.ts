@@ -32,6 +32,8 @@ export type Slots = ReturnType<typeof createSlots>
 
 /** A provider may lag this far behind the block of our newest transaction. */
 const lag = `interval '1 minute'`
+/** Older blocks stay. The time is a condition so that an index is used. */
+const isRecent = `state = 'mined' and mined_at > statement_timestamp() - interval '1 day'`
 /** A transaction is followed as soon as its write is answered. One that is not after this time had no answer. */
 const unanswered = `sent_at < statement_timestamp() - interval '10 s'`
 
@@ -146,7 +148,7 @@ export function createSlots(
     /** Returns the transactions that were mined in a block. */
     async minedIn({ hash }: BlockId): Promise<Slot[]> {
       const rows = await database.query<Omit<Row, 'validBefore'>>(
-        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and state = 'mined'`,
+        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and ${isRecent}`,
         [hexToBytes(hash), chainId],
       )
       return rows.map(parseSlot)
@@ -173,7 +175,7 @@ export function createSlots(
     /** Gives the nonces of a block free that is no longer in the chain. */
     async orphaned({ hash }: BlockId): Promise<void> {
       await database.query(
-        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and state = 'mined'`,
+        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and ${isRecent}`,
         [hexToBytes(hash), chainId],
       )
     },
