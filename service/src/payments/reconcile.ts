@@ -106,12 +106,12 @@ export function createReconciler(options: ReconcilerOptions) {
   /** Finds settlements that were taken for lost although the chain has them. Their gas is in no sum meanwhile. */
   async function recheckLost(): Promise<void> {
     if (Date.now() - lostAt < lostMs && !everyBlock) return
+    lostAt = Date.now() // one that cannot be read keeps no later pass from its other work
     const failures = await eachConcurrently(await slots.lostButPaid(), atOnce, async (slot) => {
       const receipt = await receiptOf(slot)
       if (receipt !== undefined && (await chain.isCanonical(receipt.block))) await slots.mined(slot, receipt)
     })
     if (failures.length > 0) throw failures[0]
-    lostAt = Date.now()
   }
 
   async function continueRow(row: Settling): Promise<void> {
