@@ -69,6 +69,9 @@ export const gasCost = `(s.gas_used * s.gas_price + s.l1_fee)`
 /** SQL for the part of a transaction's cost, in wei, that each of its payments bears. */
 export const gasShare = `div(${gasCost}, (select count(*) from payment m where m.settlement = s.pk))`
 
+/** Rows of a kind that one pruning deletes. */
+export const mostPruned = 10_000
+
 /** Keeps the payments in one token, whose address is `asset`. */
 export function createLedger(
   database: Pick<Database, 'query'>,
@@ -369,8 +372,8 @@ export function createLedger(
     },
 
     /**
-     * Deletes old rows, at most 10,000 of each kind. They are paid ones and mined transactions after `paidDays`, others that ended after
-     * `otherDays`. From then on the nonce on chain refuses a replay.
+     * Deletes old rows, at most `mostPruned` of each kind, and returns how many. They are paid ones and mined transactions after `paidDays`,
+     * others that ended after `otherDays`. From then on the nonce on chain refuses a replay.
      */
     async prune({ paidDays, otherDays }: { readonly paidDays: number; readonly otherDays: number }): Promise<number> {
       if (!(Math.min(paidDays, otherDays) >= 1)) throw new RangeError('Payments are kept for at least one day.')
@@ -384,7 +387,7 @@ export function createLedger(
       ] as const) {
         const rows = await database.query(
           `delete from ${table} where pk in (select pk from ${table} where state = '${state}'
-             and ${time} < statement_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit 10000) returning pk`,
+             and ${time} < statement_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit ${mostPruned}) returning pk`,
           [days],
         )
         deleted += rows.length

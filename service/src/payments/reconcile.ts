@@ -11,13 +11,15 @@ import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, Slots } from './facilitator/slots.ts'
 import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
-import type { PaymentRow } from './ledger.ts'
+import { mostPruned, type PaymentRow } from './ledger.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
 /** Days for which rows of payments that were not paid are kept. */
 const otherDays = 7
 const pruneMs = 3_600_000
+/** Milliseconds to the next pruning where more may be left. */
+const pruneAgainMs = 60_000
 /** Milliseconds between two looks at settlements that count as lost. */
 const lostMs = 300_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
@@ -50,7 +52,8 @@ export function createReconciler(options: ReconcilerOptions) {
     await recheckLost()
     if (Date.now() - prunedAt < pruneMs) return
     prunedAt = Date.now()
-    await ledger.prune({ paidDays, otherDays })
+    const deleted = await ledger.prune({ paidDays, otherDays })
+    if (deleted >= mostPruned) prunedAt -= pruneMs - pruneAgainMs
   })
 
   /** Leaves out a row that cannot be read, which keeps no other one waiting. The error itself may quote the payment. */
