@@ -48,13 +48,16 @@ export function createReconciler(options: ReconcilerOptions) {
     await facilitator.adopt()
     const rows = await ledger.adopt(rowsPerPass, undefined, settlement.own())
     await Promise.all(rows.flatMap(readRow).map(continueRow))
-    await recheckBlocks()
-    await recheckLost()
+    const failures = await eachConcurrently([recheckBlocks, recheckLost, prune], 1, (work) => work())
+    if (failures.length > 0) throw failures[0]
+  })
+
+  async function prune(): Promise<void> {
     if (Date.now() - prunedAt < pruneMs) return
     prunedAt = Date.now()
     const deleted = await ledger.prune({ paidDays, otherDays })
     if (deleted >= mostPruned) prunedAt -= pruneMs - pruneAgainMs
-  })
+  }
 
   /** Leaves out a row that cannot be read, which keeps no other one waiting. The error itself may quote the payment. */
   function readRow(row: PaymentRow): Settling[] {
@@ -80,14 +83,22 @@ export function createReconciler(options: ReconcilerOptions) {
     rechecked.set(block.hash, due)
   }
 
-  /** Looks at all payments of a block that is no longer in the chain. */
+  /**
+   * Looks at all payments of a block that is no longer in the chain. Throws after that where a transaction of it cannot be judged, so that
+   * the next pass looks again.
+   */
   async function recheckRemoved(block: BlockId): Promise<void> {
-    const unsure = await eachConcurrently(await slots.minedIn(block), atOnce, (slot) => moveSlot(slot, block))
-    if (unsure.length > 0) throw unsure[0]
-    await slots.orphaned(block)
+    const unsure: Slot[] = []
+    const unread = await eachConcurrently(await slots.minedIn(block), atOnce, (slot) =>
+      moveSlot(slot, block).catch((error: unknown) => {
+        unsure.push(slot)
+        throw error
+      }),
+    )
+    await slots.orphaned(block, unsure)
     const rows = await ledger.settledIn(block)
     const failures = await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)
-    if (failures.length > 0) throw failures[0]
+    for (const failure of [...failures, ...unread]) throw failure
   }
 
   /** Notes the new block of a transaction that was mined again. Throws where it is still in the removed one: providers disagree. */

@@ -78,7 +78,10 @@ export function createRevokedTaps({
     }
   }
 
-  /** Returns those of the chips that a revoked batch signs for. A chip that was written anew and tapped since stands for its product. */
+  /**
+   * Returns those of the chips that a revoked batch signs for. A chip that was written anew with keys of another batch, and tapped since,
+   * stands for its product. Its former lives say nothing: their counter is the highest once it is written anew.
+   */
   async function copiedOf(uids: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     const revoked = new Set((await database.query<{ id: string }>(revokedStatement)).map(({ id }) => id))
     const rows = await database.query<TagRow & { tapped: boolean }>(livesStatement, [
@@ -87,8 +90,9 @@ export function createRevokedTaps({
     const lives = Map.groupBy(rows, ({ uid }) => toHex(uid))
     return uids.filter((uid) => {
       const ofChip = lives.get(toHex(uid)) ?? []
-      const isOf = ({ batch }: TagRow) => revoked.has(batch)
-      return ofChip.some(isOf) && !ofChip.some((life) => life.tapped && !isOf(life))
+      const leaked = ofChip.filter(({ batch }) => revoked.has(batch)).map(({ epoch }) => epoch)
+      const newest = Math.max(...leaked)
+      return leaked.length > 0 && !ofChip.some(({ tapped, epoch }) => tapped && epoch > newest)
     })
   }
 

@@ -201,7 +201,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await database.exec('vacuum analyze tap')
     await assertIndexed(
       { text: pruneStatement, values: [new Date(Date.now() - 864e5).toISOString(), 1_000] },
-      'tap_first_seen',
+      'tap_first_seen_at',
       1,
     )
   })

@@ -172,11 +172,11 @@ export function createSlots(
         ])
     },
 
-    /** Gives the nonces of a block free that is no longer in the chain. */
-    async orphaned({ hash }: BlockId): Promise<void> {
+    /** Gives the nonces of a block free that is no longer in the chain, without those of `unsure`. */
+    async orphaned({ hash }: BlockId, unsure: readonly Slot[]): Promise<void> {
       await database.query(
-        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and ${isRecent}`,
-        [hexToBytes(hash), chainId],
+        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and ${isRecent} and pk <> all($3::bigint[])`,
+        [hexToBytes(hash), chainId, numbers(unsure.map(({ pk }) => pk))],
       )
     },
 

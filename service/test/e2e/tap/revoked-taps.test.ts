@@ -160,6 +160,23 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await areVerified(all), [true, false])
     })
 
+    it('are taken back of a chip whose former keys are of a batch that stands', async () => {
+      const [former, leaked] = [await newBatch(), await newBatch(1)]
+      const uid = newUid()
+      const tokenId = await product(uid)
+      const registry = tagStore(database)
+      for (const row of [
+        { uid, epoch: 0, batchId: former },
+        { uid, epoch: 1, batchId: leaked, baselineCounter: 3, tokenId },
+      ])
+        assert.equal((await registry.importTag(row)).outcome, 'registered')
+      await tap(tokenId, { uid, batchId: leaked, epoch: 1, counter: 4 })
+      assert.deepEqual(await areVerified([tokenId]), [true])
+      await setStatus(leaked, 'revoked')
+      await passes().takeBack()
+      assert.deepEqual(await areVerified([tokenId]), [false])
+    })
+
     it('are taken back in parts; what was interrupted is done by the next pass', async () => {
       const batchId = await newBatch()
       const all: bigint[] = []
