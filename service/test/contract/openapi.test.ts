@@ -68,6 +68,16 @@ describe('the OpenAPI description', () => {
     )
   })
 
+  it('names Retry-After on every 429', () => {
+    const without = contract.operations.filter(
+      ({ responses }) => responses['429'] !== undefined && responses['429'].headers['Retry-After'] === undefined,
+    )
+    assert.deepEqual(
+      without.map(({ operationId }) => operationId),
+      [],
+    )
+  })
+
   it('describes a verdict as the tools of MCP do', () => {
     const { $schema: _dialect, ...ofTool } = toJsonSchema(verdictSchema, 'output')
     assert.deepEqual(withoutTexts(inlined(components.schemas['Verdict'])), withoutTexts(ofTool))

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -169,7 +170,9 @@ describe('a client', { skip: noPostgres }, () => {
       }),
     )
     const sixth = new WebSocket(world.url, 'graphql-transport-ws')
-    assert.match(((await once(sixth, 'error')) as [Error])[0].message, /429/)
+    const [request, refused] = (await once(sixth, 'unexpected-response')) as [ClientRequest, IncomingMessage]
+    assert.deepEqual([refused.statusCode, refused.headers['retry-after']], [429, '5'])
+    request.destroy()
     const [first, ...others] = unauthenticated
     first?.send(JSON.stringify(init()))
     await once(first as WebSocket, 'message')

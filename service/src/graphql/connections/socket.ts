@@ -85,7 +85,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
     const client = clientKey(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for'))
     if (parseRequestTarget(request.url ?? '').path !== '/graphql') return reject(socket, '404 Not Found')
     if (!connections.hasRoom()) return reject(socket, '503 Service Unavailable')
-    if (unauthenticated.of(client).size >= maxUnauthenticated) return reject(socket, '429 Too Many Requests')
+    if (unauthenticated.of(client).size >= maxUnauthenticated) return reject(socket, '429 Too Many Requests', tryAgain)
     server.handleUpgrade(request, socket, head, (webSocket) => accept(webSocket, request, client))
   }
 }
@@ -101,9 +101,12 @@ const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | '
   stopping: [1001, 'Going away'],
 }
 
-function reject(socket: Duplex, status: string): void {
+/** A client that holds too many connections may get another as soon as one of them sends its key or ends. */
+const tryAgain = 'Retry-After: 5\r\n'
+
+function reject(socket: Duplex, status: string, headers = ''): void {
   socket.on('error', () => {})
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
 /** Bytes that may be queued for a client before it is dropped. One message may be larger. */

@@ -8,6 +8,7 @@ import { bytesToHex, hashTypedData, hexToBytes, zeroHash } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
@@ -228,6 +229,24 @@ describe('the routes of ownership in the page', () => {
     for (const path of ['/claim', '/transfer']) {
       const reply = await host.request(path, { method: 'POST', body: '{}' })
       assert.deepEqual([reply.status, await reply.json()], [404, { reason: 'off' }])
+    }
+  })
+
+  it('says how long to wait when a client has sent too many steps', async () => {
+    const { components: parts } = world
+    const host = verificationHost({
+      ...parts,
+      pages: { ...parts.pages, ownership: new Set(['claim', 'transfer']) },
+      tapLimiter: createRateLimiter({ limit: 1 }),
+      baseUrl: world.url,
+      clientKey: () => '',
+      log: createLog(() => {}, 'silent'),
+    })
+    await host.request('/claim', { method: 'POST' })
+    for (const path of ['/claim', '/transfer']) {
+      const reply = await host.request(path, { method: 'POST' })
+      assert.deepEqual([reply.status, await reply.json()], [429, { reason: 'limited' }])
+      assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d?$/)
     }
   })
 

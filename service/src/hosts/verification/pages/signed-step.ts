@@ -62,7 +62,10 @@ export function stepRoute<Reason extends string = never>(
       refuse: (reason, more = {}) => stepAnswer(statuses[reason], { reason, ...more }, headers),
     }
     if (take === undefined) return answers.refuse('off')
-    if (quota?.allowed === false) return answers.refuse('limited')
+    if (quota?.allowed === false) {
+      const wait = { 'Retry-After': String(quota.resetSeconds) }
+      return stepAnswer(statuses.limited, { reason: 'limited' }, { ...headers, ...wait })
+    }
     const body = await stepBodyOf(c)
     if (body === null) return answers.refuse('invalid')
     try {
