@@ -5,6 +5,7 @@ import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { decodePercent } from '../../lib/bytes.ts'
+import { type Body, type BodyLimits, readWebBody } from '../../http/body.ts'
 import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
@@ -71,6 +72,15 @@ export function createRequestHelpers({
       return new ServiceError('INTERNAL', 'The request failed unexpectedly. Try it again.', { cause: error })
     },
   }
+}
+
+/** Reads the body. Where a part of it may be left unread, the answer ends the connection. */
+export async function readBodyOf(c: Context<Env>, limits: BodyLimits): Promise<Body> {
+  const body = await readWebBody(c.req.raw, limits)
+  const outgoing = c.env?.outgoing as ServerResponse | undefined
+  if (!body.ok && (body.because === 'too-large' || body.because === 'too-slow'))
+    outgoing?.setHeader('Connection', 'close')
+  return body
 }
 
 export const readMethods = 'GET, HEAD, OPTIONS'

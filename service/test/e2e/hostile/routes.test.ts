@@ -27,7 +27,9 @@ let graphql: Awaited<ReturnType<typeof graphqlOf>>
 /** The tokens of the corpus, in its order. */
 const ids: string[] = []
 before(async () => {
-  world = await startWorld({ env: { RATE_LIMIT_MCP: '0', METRICS_PORT: '0' } })
+  world = await startWorld({
+    env: { RATE_LIMIT_MCP: '0', METRICS_PORT: '0', PAGE_OWNERSHIP: 'claim,transfer', PASSPORT_SIGNING: 'on' },
+  })
   graphql = await graphqlOf(world)
   for (const { input, field } of corpus) {
     const text = `${input} ${marker}`
@@ -244,4 +246,39 @@ describe('GET /api/asset/ over a raw socket', () => {
       })
     })
   }
+})
+
+const mostBytes = 1_000_000
+
+describe('a body over the limit, on a connection that is kept', () => {
+  const form = 'application/x-www-form-urlencoded'
+  for (const [path, type, status] of [
+    ['/dppsByProductIds', 'application/json', 400],
+    ['/bulk', 'text/csv', 413],
+    ['/report', form, 400],
+    ['/certificate', form, 400],
+    ['/claim', 'application/json', 400],
+    ['/transfer', 'application/json', 400],
+  ] as const)
+    for (const [how, length] of [
+      ['announced', `Content-Length: ${mostBytes}`],
+      ['in chunks', 'Transfer-Encoding: chunked'],
+    ] as const)
+      it(`${how}, ends it with a notice at ${path}`, async () => {
+        const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: ${type}\r\n${length}\r\n\r\n`
+        const chunk = `${(100_000).toString(16)}\r\n${'x'.repeat(100_000)}\r\n`
+        const answer = await new Promise<string>((resolve) => {
+          const socket = connect(Number(new URL(world.url).port), '127.0.0.1', () => {
+            socket.write(how === 'announced' ? `${head}x` : head + chunk)
+          })
+          socket
+            .on('error', () => {})
+            .once('data', (data) => {
+              resolve(data.toString())
+              socket.destroy()
+            })
+        })
+        assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
+        assert.match(answer, /^connection: close\r$/im)
+      })
 })

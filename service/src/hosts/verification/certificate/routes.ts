@@ -3,10 +3,9 @@
  * GET {base_url}/check is the page that checks one in the browser. The certificate stands after the `#`, so that no server receives it.
  */
 import type { Verdict } from '@touchstone/verdict'
-import type { Hono } from 'hono'
+import type { Context, Hono } from 'hono'
 import type { Minters } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
-import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { errorCodes } from '../../../lib/error-codes.ts'
@@ -25,7 +24,16 @@ import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { brandOfToken } from '../pages/item.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
-import { codedFailure, isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import {
+  codedFailure,
+  isRead,
+  rawQuery,
+  readBodyOf,
+  readMethods,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+} from '../request.ts'
 
 export type CertificateSite = {
   /** The public origin, without a slash at the end. */
@@ -85,7 +93,7 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       return refuse(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
     const signer = issuer.signerFor(did)
-    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c.req.raw) : null
+    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c) : null
     const as = fields?.get('as')
     const signers = signersAt(site.wallets, now())
     if (typeof as === 'string' && !allForms.includes(as))
@@ -155,8 +163,8 @@ async function passView(site: CertificateSite, verdict: Verdict, view: Certifica
   return { ...view, brand: theme?.name ?? null, page }
 }
 
-async function fieldsOf(request: Request): Promise<URLSearchParams | null> {
-  const body = await readWebBody(request, { maxBytes: 4_096, timeoutMs: 5_000 })
+async function fieldsOf(c: Context<Env>): Promise<URLSearchParams | null> {
+  const body = await readBodyOf(c, { maxBytes: 4_096, timeoutMs: 5_000 })
   return body.ok ? new URLSearchParams(body.text) : null
 }
 

@@ -2,13 +2,12 @@
  * `{base_url}/bulk` takes a pasted list or a CSV file and answers each line, all at one block. The answer is a page, or CSV for `Accept: text/csv`.
  * Each line counts in the budget of keyless reads. A list that does not fit into it consumes one request and is not looked up.
  */
-import type { Hono } from 'hono'
-import { readWebBody } from '../../../http/body.ts'
+import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
-import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { parseLines, withoutQueries } from './lines.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
 import { csvOf, rowOf } from './table.ts'
@@ -55,7 +54,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
 
     if (quota?.allowed === false) return refuse({ kind: 'quota', left: 0, seconds: quota.resetSeconds })
     if (method !== 'POST') return page(200, { most })
-    const list = isOwnForm(c, formTypes) ? await listOf(c.req.raw) : ({ problem: 'unreadable' } as const)
+    const list = isOwnForm(c, formTypes) ? await listOf(c) : ({ problem: 'unreadable' } as const)
     if ('problem' in list) return refuse({ kind: list.problem })
     const body = list.parts.join('\n')
     const { count, lines } = parseLines(list.parts, baseUrl, most)
@@ -85,10 +84,10 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
 
 /** Reads the fields `list` and `file` of a form, or a body in CSV or plain text. */
 async function listOf(
-  request: Request,
+  c: Context<Env>,
 ): Promise<{ readonly parts: readonly string[] } | { readonly problem: 'bytes' | 'unreadable' }> {
-  const type = request.headers.get('content-type') ?? ''
-  const body = await readWebBody(request, { maxBytes, timeoutMs: 10_000 })
+  const type = c.req.header('content-type') ?? ''
+  const body = await readBodyOf(c, { maxBytes, timeoutMs: 10_000 })
   if (!body.ok) return { problem: body.because === 'too-large' ? 'bytes' : 'unreadable' }
   if (/^text\/(?:csv|plain)\s*(?:;|$)/i.test(type)) return { parts: [body.text] }
   try {

@@ -2,9 +2,8 @@
  * POST {base_url}/report: a visitor says that an item does not look like its record. The form of a page that was shown after a fresh tap has
  * the ticket for it, so that another site cannot send it. Nothing of the visitor is kept.
  */
-import type { Hono } from 'hono'
+import type { Context, Hono } from 'hono'
 import type { DifferenceReports } from '../../../assets/difference-reports.ts'
-import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -12,7 +11,7 @@ import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
-import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { contextOf, isOwnForm, pageResponse } from './response.ts'
 
 export type ReportSite = {
@@ -41,7 +40,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       const seconds = quota.resetSeconds
       return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
-    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c.req.raw) : null
+    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c) : null
     const role = roles.find((one) => one === fields?.get('for')) ?? 'new'
     try {
       const tap = (await reportTickets?.parse(fields?.get('ticket') ?? null)) ?? null
@@ -60,7 +59,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
   })
 }
 
-async function formOf(request: Request): Promise<URLSearchParams | null> {
-  const body = await readWebBody(request, { maxBytes, timeoutMs: 5_000 })
+async function formOf(c: Context<Env>): Promise<URLSearchParams | null> {
+  const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
   return body.ok ? new URLSearchParams(body.text) : null
 }

@@ -2,12 +2,11 @@
 import type { Context, Hono } from 'hono'
 import type { Hex } from '@touchstone/verdict'
 import { parseAddress } from '../../../domain/address.ts'
-import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { requestIdOf } from '../../../http/request.ts'
 import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
 import { parseJsonObject } from '../../../lib/json.ts'
-import type { Env, Headers, RequestHelpers } from '../request.ts'
+import { readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
 /** A ticket, addresses and the signature of a contract wallet in hex. */
 const maxBytes = 16_384
@@ -85,7 +84,7 @@ async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
   const isJson = /^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')
   const isOwn = ['same-origin', 'none'].includes(c.req.header('sec-fetch-site') ?? 'none')
   if (!isJson || !isOwn) return null
-  const body = await readWebBody(c.req.raw, { maxBytes, timeoutMs: 5_000 })
+  const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
   return body.ok ? parseJsonObject(body.text) : null
 }
 

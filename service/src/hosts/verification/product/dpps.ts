@@ -6,7 +6,6 @@
 import type { Context, Hono } from 'hono'
 import { decodePercent } from '../../../lib/bytes.ts'
 import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
-import { readWebBody } from '../../../http/body.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { formatSecond } from '../../../domain/text.ts'
@@ -18,7 +17,15 @@ import { digitalProductPassport, productDocument } from '../../../passport/publi
 import { elementAt, parseElementPath } from '../../../passport/public/element-path.ts'
 import { parsePassportId, parseProductId, subjectLinks, type Subject } from '../../../passport/public/subject.ts'
 import { parseMoment } from '../../../passport/public/versions.ts'
-import { rateLimitMessage, rawQuery, readRoute, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import {
+  rateLimitMessage,
+  rawQuery,
+  readBodyOf,
+  readRoute,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+} from '../request.ts'
 import { hasProduct, readProduct, type ProductRecord, type ProductSite } from './records.ts'
 import { callerOf, type Caller, type KeyAccess } from './access.ts'
 import { faultResult, result, type Reason } from './result.ts'
@@ -112,7 +119,7 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
       const caller = await callerOf(c, helpers, keyAccess)
       if (!caller.ok) return caller.response(headers)
       const most = Math.min(mostIds, quota?.limit ?? mostIds)
-      const ids = await readIds(c.req.raw, most)
+      const ids = await readIds(c, most)
       if (ids === null) return faultResult(new ServiceError('INVALID_ARGUMENT', badBody(most)), headers)
       const after = await helpers.consumeMore(c, limiter, { quota, more: ids.length - 1 })
       if (after?.allowed === false) return limited(after, tooFewLeft(after))
@@ -161,8 +168,8 @@ function notReadYet({ at, readTo }: { readonly at: number; readonly readTo: numb
 }
 
 /** Reads the identifiers of a body `{"productIds": [...]}`, at most `most`; null for every other body. */
-async function readIds(request: Request, most: number): Promise<readonly string[] | null> {
-  const body = await readWebBody(request, { maxBytes: 65_536, timeoutMs: 5_000 })
+async function readIds(c: Context<Env>, most: number): Promise<readonly string[] | null> {
+  const body = await readBodyOf(c, { maxBytes: 65_536, timeoutMs: 5_000 })
   const value = body.ok ? parseJson(body.text) : undefined
   const ids = isObject(value) ? value['productIds'] : undefined
   if (!Array.isArray(ids) || ids.length === 0 || ids.length > most) return null
