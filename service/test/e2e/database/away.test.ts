@@ -8,11 +8,13 @@ import { publishedKey } from '../../../src/domain/published-accounts.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { readContract } from '../../../src/chain/rpc/contract.ts'
 import { tokenAbi } from '../../../src/payments/on-chain.ts'
+import type { TapTickets } from '../../../src/tap/tap-ticket.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { asset, buy, buySettled, payTo, price, sign } from '../../support/payments/buyer.ts'
+import { readContract as readDescription } from '../../support/contract.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { eventually } from '../../support/wait.ts'
@@ -27,6 +29,7 @@ describe('while the database is away', { skip: noPostgres }, () => {
   let world: World
   let graphql: Awaited<ReturnType<typeof graphqlOf>>
   let tap: () => string
+  let tickets: { readonly claim: string; readonly report: string; readonly certificate: string }
   before(async () => {
     database = await openOwnDatabase('migrated')
     port = await freePort()
@@ -37,13 +40,16 @@ describe('while the database is away', { skip: noPostgres }, () => {
         PAYMENT_PAY_TO: payTo,
         FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
         ATTESTATION_KEY: generatePrivateKey(),
+        PAGE_OWNERSHIP: 'claim,transfer',
+        PASSPORT_SIGNING: 'on',
       },
       async rpcUrl(target) {
         await installTestMoney({ rpcUrl: target, fund: [{ address: payer.address, amount: price }] })
         return target
       },
     })
-    const { tokenId, tag } = await boundTag(world, await demoBatchOf(world, 'away'))
+    const { tokenId, tag } = await boundTag(world, await demoBatchOf(world, 'away'), { name: 'Away' })
+    await world.write({ kind: 'activate', tokenId })
     await world.components.tags.importTag({ uid: tag.uid, epoch: 0, batchId: 'away', tokenId, gtin, serial: 'A-1' })
     tap = () => {
       const { picc, cmac } = tag.next()
@@ -51,6 +57,14 @@ describe('while the database is away', { skip: noPostgres }, () => {
     }
     graphql = await graphqlOf(world)
     await graphql.ask('{ __typename }')
+    const { reportTickets, certificateTickets, pageClaims } = world.components
+    const tapped = { tokenId, epoch: 0, tapCounter: 1, batchId: 'away', ageSeconds: 0 }
+    const ticketOf = (from: TapTickets | undefined) => from?.issue(tapped) ?? assert.fail('there are no tickets')
+    tickets = {
+      claim: ticketOf(pageClaims?.tickets),
+      report: ticketOf(reportTickets),
+      certificate: ticketOf(certificateTickets),
+    }
     await postgres[Symbol.asyncDispose]()
   })
   after(async () => {
@@ -61,6 +75,12 @@ describe('while the database is away', { skip: noPostgres }, () => {
   })
 
   const ask = { method: 'POST', headers: { 'Content-Type': 'application/json' } }
+  const sent = (type: string, body: string, headers: Record<string, string> = {}): RequestInit => ({
+    method: 'POST',
+    headers: { 'Content-Type': type, ...headers },
+    body,
+  })
+  const form = 'application/x-www-form-urlencoded'
   const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
 
   it('every route of every host that needs it answers 503 with Retry-After, and never that something was unexpected', async () => {
@@ -72,6 +92,23 @@ describe('while the database is away', { skip: noPostgres }, () => {
       [`${verification}/api/dpp/01/${gtin}/21/A-1?${tap()}`],
       [`${verification}/01/${gtin}/21/A-1`],
       [`${verification}/01/${gtin}/21/A-1?${tap()}`],
+      [`${verification}/tap?${tap()}`],
+      [`${verification}/?find=${encodeURIComponent(`${world.url}/01/${gtin}/21/A-1`)}`],
+      [`${verification}/?find=A-1`],
+      [`${verification}/bulk`, sent('text/csv', `gtin,serial\n${gtin},A-1\n`, { Accept: 'text/csv' })],
+      [`${verification}/bulk`, sent('text/csv', `gtin,serial\n${gtin},A-1\n`)],
+      [`${verification}/api/product/01/${gtin}/21/A-1`],
+      [`${verification}/api/product/01/${gtin}`],
+      [`${verification}/dpps/${encodeURIComponent(`${verification}/api/product/01/${gtin}/21/A-1`)}`],
+      [`${verification}/dppsByProductId/${gtin}`],
+      [`${verification}/dppsByProductIds`, sent('application/json', JSON.stringify({ productIds: [gtin] }))],
+      [`${verification}/api/restricted/0x${'ab'.repeat(32)}`, { headers: { Authorization: `Bearer ${graphql.key}` } }],
+      [`${verification}/report`, sent(form, String(new URLSearchParams({ ticket: tickets.report })))],
+      [`${verification}/certificate`, sent(form, String(new URLSearchParams({ ticket: tickets.certificate })))],
+      [
+        `${verification}/claim`,
+        sent('application/json', JSON.stringify({ ticket: tickets.claim, account: payer.address })),
+      ],
       [
         `${graphs}/graphql`,
         { ...ask, headers: { ...ask.headers, Authorization: `Bearer ${graphql.key}` }, body: operation },
@@ -85,6 +122,15 @@ describe('while the database is away', { skip: noPostgres }, () => {
       [`${verification}/api/asset/1`],
       [`${verification}/token/1`],
       [`${verification}/`],
+      [
+        `${verification}/transfer`,
+        sent('application/json', JSON.stringify({ step: 'offer', account: payer.address, to: payTo, ticket: 'x' })),
+      ],
+      [`${verification}/t/1-1`],
+      [`${verification}/api/product/token/1`],
+      [`${verification}/api/agents/0`],
+      [`${verification}/assets/pictures/${'ab'.repeat(32)}`],
+      [`${verification}/bulk`, sent('text/csv', '1', { Accept: 'text/csv' })],
       [`${verification}/api/metadata/0x${'ab'.repeat(32)}`],
       [`${verification}/api/status/revocation/1`],
       [`${verification}/a2a`, { ...ask, body: rpc('GetTask', { id: 'x' }) }],
@@ -101,6 +147,21 @@ describe('while the database is away', { skip: noPostgres }, () => {
       if (response.status === 503) assert.match(response.headers.get('retry-after') ?? '', /^\d+$/, what)
     }
     assert.ok(!world.lines.some((line) => line.includes('"code":"INTERNAL"')), world.lines.slice(-20).join('\n'))
+  })
+
+  it('every route that the description has answers without a fault that was not expected', async () => {
+    const { operations } = readDescription(await (await fetch(`${world.url}/openapi.json`)).text())
+    const values: Readonly<Record<string, string>> = { gtin, serial: 'A-1', tokenId: '1', transferId: '1-1' }
+    for (const { method, path, servers, operationId, parameters } of operations) {
+      const target = path.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? 'x')
+      const query = parameters.some(({ name }) => name === 'picc') ? `?${tap()}` : ''
+      for (const server of servers) {
+        const response = await fetch(server + target + query, { method, redirect: 'manual' })
+        const text = await response.text()
+        assert.notEqual(response.status, 500, `${operationId}: ${text.slice(0, 300)}`)
+        assert.doesNotMatch(text.slice(0, 2_000), /unexpected/, operationId)
+      }
+    }
   })
 
   const charged = () =>

@@ -5,6 +5,7 @@
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import type { ServiceError } from '../../../lib/errors.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
 import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
@@ -45,10 +46,11 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
 
     const page = (status: number, view: Parameters<typeof bulkPage>[1], more: Headers = {}) =>
       pageResponse(context, { status, html: bulkPage(context, view), form: true }, { ...headers, ...more })
-    const refuse = (problem: BulkProblem, text = '', status: number = statuses[problem.kind]) => {
+    const refuse = (problem: BulkProblem, text = '', fault?: ServiceError) => {
+      const status = fault?.status ?? statuses[problem.kind]
       const wait: Headers = problem.kind === 'quota' ? { 'Retry-After': String(problem.seconds) } : {}
       return asCsv
-        ? failure(status, { error: messageOf(problem, most) }, { ...headers, ...wait })
+        ? failure(status, { error: messageOf(problem, most, fault) }, { ...headers, ...wait })
         : page(status, { most, text: withoutQueries(text), problem }, wait)
     }
 
@@ -76,8 +78,8 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
         ? csvResponse(csv, headers)
         : page(200, { most, text: withoutQueries(body), result: { rows, csv, ...checked } })
     } catch (error) {
-      const { code, status } = helpers.faultOf(error, c)
-      return refuse({ kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault' }, body, status)
+      const fault = helpers.faultOf(error, c)
+      return refuse({ kind: fault.code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault' }, body, fault)
     }
   })
 }
@@ -112,7 +114,7 @@ function csvResponse(csv: string, headers: Headers): Response {
   })
 }
 
-function messageOf(problem: BulkProblem, most: number): string {
+function messageOf(problem: BulkProblem, most: number, fault?: ServiceError): string {
   switch (problem.kind) {
     case 'empty':
       return 'The list has no line.'
@@ -125,7 +127,7 @@ function messageOf(problem: BulkProblem, most: number): string {
     case 'chain':
       return 'The chain could not be read. Nothing was looked up.'
     case 'fault':
-      return 'The request failed unexpectedly. Nothing was looked up.'
+      return `${fault?.message ?? 'The request failed unexpectedly.'} Nothing was looked up.`
     case 'unreadable':
       return 'The body must be text/csv, text/plain or a form with the field list or file, in UTF-8.'
   }
