@@ -1,10 +1,10 @@
 /** Documents that do not change while the service runs. Bytes and headers are made once, and a matching ETag gets 304. */
 import { createHash } from 'node:crypto'
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { compressedOnce, encodingFor } from './compression.ts'
 import { matchesIfNoneMatch } from './etag.ts'
 import { getHeader, parseRequestTarget } from './request.ts'
-import { methodRefused, openToAll } from './responses.ts'
+import { methodRefused, openToAll, preflight, sendError } from './responses.ts'
 
 export type StaticDocument = {
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -69,12 +69,20 @@ export function documentResponse(
 /** Returns a listener that serves a document at one path and passes every other request on. */
 export function withDocument(path: string, document: StaticDocument, next: RequestListener): RequestListener {
   return (request, response) => {
-    const { method, url = '' } = request
-    if ((method !== 'GET' && method !== 'HEAD') || parseRequestTarget(url).path !== path) return next(request, response)
+    if (parseRequestTarget(request.url ?? '').path !== path) return next(request, response)
+    if (rejectsMethod(request, response)) return
     const { bytes, etag, headers } = document
     if (matchesIfNoneMatch(getHeader(request, 'if-none-match'), etag)) response.writeHead(304, unsized(headers)).end()
     else response.writeHead(200, headers).end(bytes)
   }
+}
+
+/** Answers a preflight, and methods that read nothing. Returns whether it did. */
+export function rejectsMethod({ method = '' }: IncomingMessage, response: ServerResponse): boolean {
+  if (method === 'GET' || method === 'HEAD') return false
+  if (method === 'OPTIONS') response.writeHead(204, Object.fromEntries(preflight(staticMethods).headers)).end()
+  else sendError(response, 405, `This route answers ${staticMethods}.`, { ...openToAll, Allow: staticMethods })
+  return true
 }
 
 /** A 304 has no content, and so neither its length nor its type (RFC 9110 §15.4.5). */

@@ -12,6 +12,7 @@ import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
+import { rejectsMethod } from '../../http/static-document.ts'
 import { databaseUnavailable, isDatabaseUnavailable, reasonOf, retryAfterSeconds } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
@@ -37,9 +38,11 @@ export function createGraphqlHost(host: GraphqlHost): RequestListener {
     const { path } = parseRequestTarget(request.url ?? '/')
     if (path === '/graphql') void graphqlRoute(host, request, response).catch(onFault(host, request, response))
     else if (path === '/playground' || path.startsWith('/playground/')) host.playground(request, response)
+    else if (path !== '/health' && path !== '/')
+      sendError(response, 404, 'There is nothing at this path. GraphQL is at /graphql, by POST.')
+    else if (rejectsMethod(request, response)) return
     else if (path === '/health') response.writeHead(200, healthHeaders).end(livenessBody())
-    else if (path === '/') response.writeHead(302, { Location: '/playground', 'Content-Length': '0' }).end()
-    else sendError(response, 404, 'There is nothing at this path. GraphQL is at /graphql, by POST.')
+    else response.writeHead(302, { Location: '/playground', 'Content-Length': '0' }).end()
   }
 }
 

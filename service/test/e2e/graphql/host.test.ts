@@ -104,6 +104,19 @@ describe('the GraphQL host', () => {
     }
   })
 
+  it('answers /health and / by GET and HEAD only', async () => {
+    for (const path of ['/health', '/']) {
+      const ask = (method: string) => fetch(graphql.url + path, { method, redirect: 'manual' })
+      for (const method of ['POST', 'PUT', 'DELETE']) {
+        const refused = await ask(method)
+        assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'], method + path)
+        assert.match(((await refused.json()) as { error: string }).error, /GET/)
+      }
+      assert.equal((await ask('HEAD')).status, path === '/' ? 302 : 200)
+      assert.equal((await ask('OPTIONS')).status, 204)
+    }
+  })
+
   it('refuses a body of more than 64 kB, announced or not', async () => {
     const large = JSON.stringify({ query: `{ __typename } #${'x'.repeat(66_000)}` })
     const announced = await post(large)

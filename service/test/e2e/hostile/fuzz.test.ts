@@ -264,14 +264,29 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
       const target = path.replace(/\{(\w+)\}/g, (_, name: string) => known.values[name]?.[0] ?? '1')
       for (const [n, method] of ['PUT', 'DELETE', 'PATCH'].entries()) {
         const headers = { ...known.headers[1], ...from(100 + n) }
-        const { status, headers: answered } = await send(here[0]?.servers[0] ?? '', { method, target, headers })
-        assert.equal(status, 405, `${method} ${path}`)
-        assert.match(
-          String(answered['allow']),
-          new RegExp(here.map((one) => one.method).join('|')),
-          `${method} ${path}`,
-        )
+        for (const server of here[0]?.servers ?? []) {
+          const { status, headers: answered } = await send(server, { method, target, headers })
+          assert.equal(status, 405, `${method} ${server}${path}`)
+          assert.match(
+            String(answered['allow']),
+            new RegExp(here.map((one) => one.method).join('|')),
+            `${method} ${server}${path}`,
+          )
+        }
       }
+    }
+  })
+
+  it('answers a preflight alike on every host that has the path', async () => {
+    for (const { path, servers } of contract.operations) {
+      if (servers.length === 1) continue
+      const sent = { method: 'OPTIONS', target: path, headers: from(110) }
+      const statuses = await Promise.all(servers.map(async (server) => (await send(server, sent)).status))
+      assert.deepEqual(
+        statuses,
+        servers.map(() => 204),
+        path,
+      )
     }
   })
 
