@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { requestIdFor, runForRequest } from '../../http/request.ts'
+import { parseRequestTarget, requestIdFor, runForRequest } from '../../http/request.ts'
 import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
 import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -90,8 +90,7 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
 
   return (request, response) => {
     const { url = '', method } = request
-    if (!url.startsWith(path) || (url.length > path.length && url[path.length] !== '?'))
-      return router(request, response)
+    if (!isEndpoint(url)) return router(request, response)
     const admitted = guard(request)
     const requestId = requestIdFor(request.headers['x-request-id'] as string | undefined)
     const headers = [...(admitted ?? basicHeaders), 'X-Request-Id', requestId]
@@ -104,6 +103,12 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
         response.destroy()
       })
   }
+}
+
+/** An absolute target names the endpoint too (RFC 9112 §3.2.2), but hardly a client sends one. */
+function isEndpoint(url: string): boolean {
+  if (url.startsWith('/')) return url.startsWith(path) && (url.length === path.length || url[path.length] === '?')
+  return parseRequestTarget(url).path === path
 }
 
 function isJson(contentType = ''): boolean {

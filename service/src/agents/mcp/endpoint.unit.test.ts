@@ -181,6 +181,21 @@ describe('POST /mcp', () => {
     )
   })
 
+  it('takes an absolute target, as a server must (RFC 9112 §3.2.2)', async () => {
+    const statusOf = (path: string) =>
+      new Promise((resolve, reject) => {
+        const headers = { 'Content-Type': 'application/json' }
+        httpRequest(mcp.url, { method: 'POST', path, headers, agent: false }, (response) => {
+          response.resume()
+          resolve(response.statusCode)
+        })
+          .on('error', reject)
+          .end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
+      })
+    for (const path of [mcp.mcpUrl, `${mcp.mcpUrl}?a=b`, '/mcp?a=b']) assert.equal(await statusOf(path), 200, path)
+    for (const path of [`${mcp.mcpUrl}x`, `${mcp.url}/other`]) assert.equal(await statusOf(path), 404, path)
+  })
+
   it('leaves other paths to the router, and rejects other methods', async () => {
     for (const path of ['/', '/mcp/', '/mcpx', '/.well-known/mcp', '/mcp/other'])
       assert.equal((await fetch(mcp.url + path)).status, 404, path)
