@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { namesOneHost, requestIdFor } from './request.ts'
+import { getHeader, namesOneHost, requestIdFor } from './request.ts'
 
 export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
@@ -66,14 +66,14 @@ export async function listen(options: {
     if (rejection === undefined) return options.onRequest(request, response)
     const [status, content] = rejection
     const body = JSON.stringify(content)
-    response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body)).end(body)
+    response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body, request)).end(body)
   })
   const { onUpgrade } = options
   if (onUpgrade !== undefined)
     server.on('upgrade', (request, socket, head) => {
       const rejection = rejectionOf(request, options.onBroken)
       if (rejection === undefined) onUpgrade(request, socket, head)
-      else end(socket, ...rejection)
+      else end(socket, rejection, request)
     })
   await bind(server, options)
   const port = (server.address() as AddressInfo).port
@@ -138,24 +138,25 @@ type BrokenRequest = NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
 function rejectBroken({ code = '', rawPacket }: BrokenRequest, socket: Socket, onBroken: OnBroken | undefined): void {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy()
   const own = rawPacket && onBroken?.(rawPacket.toString('latin1', 0, 300))
-  end(socket, ...(own ?? rejections[code] ?? notHttp))
+  end(socket, own ?? rejections[code] ?? notHttp)
 }
 
 /** Sends the last answer of a connection. */
-function end(socket: Duplex, status: string, content: object): void {
+function end(socket: Duplex, [status, content]: Rejection, request?: IncomingMessage): void {
   const body = JSON.stringify(content)
-  const headers = Object.entries(rejectionHeaders(body)).map(([name, value]) => `${name}: ${value}\r\n`)
+  const headers = Object.entries(rejectionHeaders(body, request)).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`)
 }
 
-function rejectionHeaders(body: string) {
+/** Without a quota: nothing is counted before a request is read. `request` is undefined where its headers could not be parsed. */
+function rejectionHeaders(body: string, request?: IncomingMessage) {
   return {
     'Content-Type': 'application/json',
     'Content-Length': String(Buffer.byteLength(body)),
     'Cache-Control': 'no-store',
     'Access-Control-Allow-Origin': '*',
     'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': requestIdFor(undefined),
+    'X-Request-Id': requestIdFor(request && getHeader(request, 'x-request-id')),
     Connection: 'close',
   }
 }

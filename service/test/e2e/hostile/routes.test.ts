@@ -28,7 +28,13 @@ let graphql: Awaited<ReturnType<typeof graphqlOf>>
 const ids: string[] = []
 before(async () => {
   world = await startWorld({
-    env: { RATE_LIMIT_MCP: '0', METRICS_PORT: '0', PAGE_OWNERSHIP: 'claim,transfer', PASSPORT_SIGNING: 'on' },
+    env: {
+      RATE_LIMIT_ASSET: '100000',
+      RATE_LIMIT_MCP: '0',
+      METRICS_PORT: '0',
+      PAGE_OWNERSHIP: 'claim,transfer',
+      PASSPORT_SIGNING: 'on',
+    },
   })
   graphql = await graphqlOf(world)
   for (const { input, field } of corpus) {
@@ -200,6 +206,30 @@ describe('GET /api/asset/ over a raw socket', () => {
       assert.ok(JSON.parse(body))
       assert.doesNotMatch(body, /\bat \S+:\d|node:|Error/)
     })
+
+  it('shows the quota on every answer that consumes some of it', async () => {
+    for (const target of [
+      '/token/2/',
+      '/token/2/x',
+      '/api/agents/0/',
+      '/api/agents/0/x',
+      `/assets/pictures/${'ab'.repeat(32)}`,
+    ]) {
+      const { status, head } = await raw(target)
+      assert.equal(status, 404, target)
+      assert.match(head, /^x-ratelimit-remaining: \d+\r$/im, target)
+    }
+  })
+
+  it('repeats X-Request-Id on answers of HTTP itself, wherever the headers could be read', async () => {
+    const own = 'HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Request-Id: mine'
+    for (const [target, version] of [
+      ['/api/asset/2', `${own}\r\nX: ${'9'.repeat(17_000)}`],
+      ['/api/asset/2', `${own}\r\nHost: a`],
+      [`/api/asset/${'9'.repeat(17_000)}`, own],
+    ] as const)
+      assert.match((await raw(target, version)).head, /^x-request-id: mine\r?$/im)
+  })
 
   it('answers HTTP/1.0 without a Host, as load balancers probe, and 400 for two', async () => {
     const old = await raw('/api/asset/2', 'HTTP/1.0')

@@ -8,9 +8,9 @@ import type { PictureForm } from '../../../assets/pictures/limits.ts'
 import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { failure, methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
-import { isRead, rateLimited, readMethods, type Env, type RequestHelpers } from '../request.ts'
+import { isRead, rateLimited, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
 export type PictureSite = {
   readonly pictureForms: Pick<CachedPictures, 'ready' | 'get' | 'known'>
@@ -26,21 +26,24 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
     const ready = pictureForms.ready(hash)
     const quota = ready === undefined ? await helpers.consume(c, limiter) : undefined
     if (quota?.allowed === false) return rateLimited(quota)
+    const headers = quotaHeaders(quota)
     try {
       const form = ready ?? (await pictureForms.get(hash))
-      return form === null ? failure(404, { error: noPicture }) : respond(form, hash, c.req.header('if-none-match'))
+      return form === null
+        ? failure(404, { error: noPicture }, headers)
+        : respond(form, hash, c.req.header('if-none-match'), headers)
     } catch (error) {
       const { status, message } = helpers.faultOf(error, c)
-      return failure(status, { error: message })
+      return failure(status, { error: message }, headers)
     }
   })
 }
 
 const noPicture = 'There is no picture under this hash.'
 
-function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined): Response {
+function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined, own: Headers): Response {
   const etag = `"${hash}"`
-  const headers = { ...openToAll, ...pictureHeaders, ETag: etag }
+  const headers = { ...openToAll, ...own, ...pictureHeaders, ETag: etag }
   return matchesIfNoneMatch(ifNoneMatch, etag)
     ? new Response(null, { status: 304, headers })
     : new Response(new Uint8Array(body), { headers: { ...headers, 'Content-Type': type } })

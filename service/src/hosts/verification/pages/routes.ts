@@ -10,7 +10,7 @@ import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
-import { quotaHeaders, methodRefused, preflight } from '../../../http/responses.ts'
+import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
@@ -28,6 +28,7 @@ import {
   tapCookiesOfFault,
   type TapOutcome,
 } from '../../../tap/resolve-tap.ts'
+import { nothingHere } from '../routes/asset.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
 import { bulkRoute } from '../lookup/bulk.ts'
 import { findOfBrand, findText, type Finding, type FindSite } from '../lookup/find.ts'
@@ -135,7 +136,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     if (linked !== null) return linked
     const target =
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
-    if (target === null) return c.notFound()
+    if (target === null) return failure(404, { error: nothingHere }, visit.headers)
     if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
     if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
