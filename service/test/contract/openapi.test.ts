@@ -9,6 +9,8 @@ import { a2aRestPath } from '../../src/agents/a2a/card.ts'
 import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
 import { routeNames } from '../../src/app/route-names.ts'
 import { readOpenApi, withUrls } from '../../src/discovery/openapi.ts'
+import { bodyFailures, keyFailures } from '../../src/hosts/graphql/host.ts'
+import { documents } from '../../src/hosts/verification/routes/well-known.ts'
 import { errorRows } from '../../src/lib/error-codes.ts'
 import { readContract, type Operation } from '../support/contract.ts'
 import type { Reply } from '../support/http.ts'
@@ -64,6 +66,30 @@ describe('the OpenAPI description', () => {
     const documented = Object.keys(operationOf('buyAttestation').responses)
     assert.deepEqual(
       gateway.filter(({ error, status }) => error !== 'method_not_allowed' && !documented.includes(String(status))),
+      [],
+    )
+  })
+
+  it('describes every refusal of a key, of a body and of a request of MCP', () => {
+    const ofKeys = Object.values(keyFailures).map(({ error: [status] }) => status)
+    const ofBodies = Object.values(bodyFailures).map(([status]) => status)
+    const ofMcp = errorRows.flatMap(({ mcp }) => (mcp === undefined || mcp[1] === 405 ? [] : [mcp[1]]))
+    for (const [id, statuses] of [
+      ['runGraphql', [...ofKeys, ...ofBodies]],
+      ['queryGraphql', ofKeys],
+      ['callMcp', ofMcp],
+      ['readPayment', [500]],
+    ] as const) {
+      const described = Object.keys(operationOf(id).responses)
+      const missing = statuses.filter((status) => !described.includes(String(status)))
+      assert.deepEqual(missing, [], id)
+    }
+  })
+
+  it('describes every document that is the same for all items', () => {
+    const paths = new Set(contract.operations.map(({ path }) => path))
+    assert.deepEqual(
+      Object.keys(documents).filter((path) => !paths.has(path)),
       [],
     )
   })

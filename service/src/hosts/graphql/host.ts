@@ -103,7 +103,8 @@ function onFault({ log }: GraphqlHost, request: IncomingMessage, response: Serve
 
 type Rejection = readonly [status: number, code: ErrorCode, message: string]
 
-const keyFailures = {
+/** Exported for the test of the description. */
+export const keyFailures = {
   missing: {
     error: [401, 'UNAUTHENTICATED', 'Send an API key in the header Authorization: Bearer <API_KEY>.'],
     headers: { 'WWW-Authenticate': 'Bearer' },
@@ -126,7 +127,8 @@ const keyFailures = {
   },
 } as const satisfies Readonly<Record<string, { error: Rejection; headers: Headers }>>
 
-const bodyFailures: Readonly<Record<Exclude<BodyFailure, 'aborted'>, Rejection>> = {
+/** Exported for the test of the description. */
+export const bodyFailures: Readonly<Record<Exclude<BodyFailure, 'aborted'>, Rejection>> = {
   'too-large': [413, 'TOO_COMPLEX', 'The body may have at most 64 kB.'],
   'too-slow': [408, 'BAD_USER_INPUT', 'The body did not arrive in time.'],
   encoded: [415, 'BAD_USER_INPUT', 'Send the body without Content-Encoding.'],

@@ -31,7 +31,8 @@ const resolver: WellKnownDocument = {
   build: ({ baseUrl, issuerName }) => resolverDescription(baseUrl, issuerName),
 }
 
-const documents: Readonly<Record<string, WellKnownDocument>> = {
+/** By path. Exported for the test of the description. */
+export const documents: Readonly<Record<string, WellKnownDocument>> = {
   '/.well-known/did.json': {
     type: 'application/did+ld+json',
     cache: 'public, max-age=60', // verifiers need a new key as soon as it signs
