@@ -163,7 +163,7 @@ export function alertRules(): readonly AlertRule[] {
 }
 
 function rightsRow([name, { needs, about, note }]: readonly [string, Rule]): string[] {
-  const scopes = needs({}).map((need) => need.map(code).join(' or '))
+  const scopes = needs({}).map((need) => [...new Set(need)].map(code).join(' or '))
   const limit =
     about === 'brand'
       ? 'registers these brands only'

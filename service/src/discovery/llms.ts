@@ -68,7 +68,7 @@ function rulesText({ urls, contract, rpcUrl, exampleTokenId }: Instance): string
 
 ## Rules
 
-- Branch on fields, never on a status or a message: \`authentic\` and \`flagged\` of a verdict, \`verified\` of a tap, \`error.code\` of an error. A counterfeit is a 200.
+- Branch on fields, never on a message: \`authentic\` and \`flagged\` of a verdict, \`verified\` of a tap, \`error.code\` of an error; on the status only where an error has no code. A counterfeit is a 200.
 - \`authentic\` describes the record on chain, not a physical item. Only a tap of the chip (GET /api/verify) proves presence; software cannot make one.
 - Token ids are decimal text up to 2^256-1, never JSON numbers.
 - Wait \`Retry-After\` seconds after a 429. A 502 means that the chain could not be read; no answer is ever a guess.
@@ -119,7 +119,7 @@ curl ${base}/api/asset/0x1
 curl -H 'Accept: application/problem+json' ${base}/api/asset/0x1
 \`\`\`
 
-Every response has \`X-Request-Id\` (yours, if it has at most 64 letters, digits, \`.\`, \`_\`, \`-\`), \`X-RateLimit-Limit\`, \`-Remaining\`, \`-Reset\` (seconds), the same as \`RateLimit-Policy\` and \`RateLimit\`, and a verdict an \`ETag\` for \`If-None-Match\`.
+Every response has \`X-Request-Id\`: yours, if it has at most 64 letters, digits, \`.\`, \`_\`, \`-\` and the request is valid HTTP. Every counted one has \`X-RateLimit-Limit\`, \`-Remaining\`, \`-Reset\` (seconds), the same as \`RateLimit-Policy\` and \`RateLimit\`, and a verdict an \`ETag\` for \`If-None-Match\`.
 
 GET /api/metadata/{hash}: the supplier's text, byte for byte as it was hashed, not cleaned. GET /api/asset/{tokenId}/proof: the verdict with its Merkle proof, if the operator offers it.
 `

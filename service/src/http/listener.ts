@@ -148,7 +148,7 @@ function end(socket: Duplex, [status, content]: Rejection, request?: IncomingMes
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`)
 }
 
-/** Without a quota: nothing is counted before a request is read. `request` is undefined where its headers could not be parsed. */
+/** These answers count for no quota. `request` is undefined where its headers could not be parsed. */
 function rejectionHeaders(body: string, request?: IncomingMessage) {
   return {
     'Content-Type': 'application/json',

@@ -35,9 +35,10 @@ export const errorCodes = {
     graphql: 'UNAUTHENTICATED',
   },
   FORBIDDEN: {
-    meaning: 'The key lacks the scope, the document is not a trusted one, or the Host or Origin is not known here.',
+    meaning:
+      'The key lacks the scope or may not be used from this network. Or the document is not a trusted one, or the Host or Origin not known here.',
     remedy:
-      'Make a key with `--scope read,write`; ask the operator to add the document; for MCP use the public address of the service.',
+      'Make a key with `--scope read,write`, and with your own `--network`. Ask the operator to add the document. For MCP use the public address of the service.',
     graphql: 'FORBIDDEN',
     mcp: [-32_000, 403],
   },
@@ -191,7 +192,7 @@ export const errorCodes = {
   },
   RATE_LIMITED: {
     meaning: 'Your IP, or your API key, used up its window.',
-    remedy: 'Wait `Retry-After` seconds; cache answers by `ETag`.',
+    remedy: 'Wait `Retry-After` seconds.',
     rest: 429,
     graphql: 'RATE_LIMITED',
     mcp: [-32_000, 429],

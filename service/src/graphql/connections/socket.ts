@@ -101,7 +101,7 @@ const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | '
   stopping: [1001, 'Going away'],
 }
 
-/** A client that holds too many connections may get another as soon as one of them sends its key or ends. */
+/** Connections without a key send one or end within seconds. */
 const tryAgain = 'Retry-After: 5\r\n'
 
 function reject(socket: Duplex, status: string, headers = ''): void {
