@@ -26,7 +26,7 @@ export async function asProblem(answer: Response | Promise<Response>, docs: stri
   const { status } = response
   const headers = new Headers(response.headers)
   headers.set('Content-Type', problemType)
-  headers.append('Vary', 'Accept')
+  if (!/(?:^|,)\s*accept\s*(?:,|$)/i.test(headers.get('vary') ?? '')) headers.append('Vary', 'Accept')
   return new Response(JSON.stringify({ ...describe(body, status, docs), ...body }), { status, headers })
 }
 

@@ -40,6 +40,17 @@ describe('problem details (RFC 9457)', () => {
     })
   })
 
+  it('name Accept in Vary once', async () => {
+    for (const [given, wanted] of [
+      ['accept', 'accept'],
+      ['Origin', 'Origin, Accept'],
+      ['Accept-Encoding', 'Accept-Encoding, Accept'],
+    ] as const) {
+      const problem = await asProblem(failure(400, { error: 'Wrong.' }, { Vary: given }), docs)
+      assert.equal(problem.headers.get('vary'), wanted)
+    }
+  })
+
   it('hold the general body, named by the status alone', async () => {
     const problem = await asProblem(failure(503, { error: 'This verifier holds no tag keys yet.' }), docs)
     assert.deepEqual(await problem.json(), {

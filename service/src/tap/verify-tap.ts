@@ -166,7 +166,8 @@ function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly A
 function parseParameter(name: string, value: TapParameter, digits: number): Uint8Array | TapResult {
   const values = typeof value === 'string' ? [value] : (value ?? [])
   const [text] = values
-  if (text === undefined || text === '') return malformed('The picc or cmac parameters are missing.')
+  if (text === undefined || text === '')
+    return malformed('The picc or cmac parameters are missing, or the query is too long.')
   if (values.length > 1) return malformed(`The ${name} parameter is given more than once.`)
   const bytes = text.length === digits ? parseHex(text) : null
   return bytes ?? malformed(`The ${name} parameter must be ${digits} hex digits.`)

@@ -5,7 +5,7 @@
  */
 import type { Hono } from 'hono'
 import { responseCompressor } from '../../http/compression.ts'
-import { rawQuery, type Env } from './request.ts'
+import { isRead, rawQuery, type Env } from './request.ts'
 
 /** Paths of pages, files, documents and public product information. */
 const paths = [
@@ -34,8 +34,10 @@ export function compressedRoutes(app: Hono<Env>): void {
     app.use(path, async (c, next) => {
       await next()
       const header = (name: string) => c.req.header(name)
-      if (c.req.method !== 'GET' || hasSecret(rawQuery(c), header)) return
-      const response = await compressed(c.res, header('accept-encoding'))
+      const { method } = c.req
+      if (!isRead(method) || hasSecret(rawQuery(c), header)) return
+      // HEAD varies alike, but has nothing to compress.
+      const response = await compressed(c.res, method === 'HEAD' ? undefined : header('accept-encoding'))
       if (response === c.res) return
       c.res = undefined // else the headers of the two would be merged
       c.res = response

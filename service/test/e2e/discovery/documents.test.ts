@@ -232,6 +232,15 @@ describe('headers of every answer', () => {
       }
   })
 
+  it('Vary is the same for HEAD as for GET, although HEAD compresses nothing', async () => {
+    for (const target of ['/llms.txt', '/']) {
+      const [got, head] = await Promise.all(['GET', 'HEAD'].map((method) => world.get(target, { method })))
+      assert.match(got?.headers.get('vary') ?? '', /Accept-Encoding/)
+      assert.equal(head?.headers.get('vary'), got?.headers.get('vary'))
+      assert.equal(head?.headers.get('content-encoding'), null)
+    }
+  })
+
   it('RateLimit and RateLimit-Policy equal X-RateLimit-*, for each quota under its name', async () => {
     for (const [path, name, limit] of [
       ['/api/asset/1', 'default', 1000],

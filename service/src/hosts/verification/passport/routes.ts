@@ -120,7 +120,10 @@ function isNamedBy(path: PassportPath, tokenId: bigint, item: ItemKey | null): b
   return 'tokenId' in path ? path.tokenId === tokenId : item?.gtin === path.gtin && item.serial === path.serial
 }
 
-const missingTap = { status: 400, error: 'The picc or cmac parameters are missing. Tap the item to get them.' }
+const missingTap = {
+  status: 400,
+  error: 'The picc or cmac parameters are missing, or the query is too long. Tap the item to get them.',
+}
 const malformedTap = {
   status: 400,
   error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.',
