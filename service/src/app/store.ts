@@ -15,7 +15,7 @@ import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../access/api-keys.ts'
 import { databaseActs, type recycleAct } from '../access/approvals/acts.ts'
 import { type Approvals, createApprovals } from '../access/approvals/approvals.ts'
-import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
+import { createTextRefresh, refreshAssetItem } from '../index/assets.ts'
 import { takeBackTaps } from '../index/taps.ts'
 import { createQueue, type Queue } from '../lib/async/concurrency.ts'
 import { backoff, retry } from '../lib/async/retry.ts'
@@ -207,12 +207,14 @@ function watchPaths(paths: readonly string[], reload: () => Promise<void>, log: 
 /** Stores that refresh the index when they change, so that lists and products show the change at once. */
 function indexedStores(database: Database): Pick<StoreComponents, 'metadata' | 'items' | 'tags'> {
   const [metadata, items, tags] = [metadataStore(database), itemStore(database), tagStore(database)]
+  const refreshText = createTextRefresh(database)
   return {
     metadata: {
       ...metadata,
       put: async (canonical) => {
-        await metadata.put(canonical)
-        await refreshAssetText(database, canonical.hash)
+        const isNew = await metadata.put(canonical)
+        await refreshText(canonical.hash, { isNew })
+        return isNew
       },
     },
     items: {

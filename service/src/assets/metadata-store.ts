@@ -11,12 +11,9 @@ export type MetadataStore = ReturnType<typeof metadataStore>
 
 export function metadataStore(sql: Sql) {
   return {
-    /** Stores a canonical text under its hash; storing it again is no change. */
-    async put({ body, hash }: { readonly body: string; readonly hash: Hex }): Promise<void> {
-      await sql.query('insert into metadata (hash, body) values ($1, $2) on conflict do nothing', [
-        hexToBytes(hash),
-        body,
-      ])
+    /** Stores a canonical text under its hash; storing it again is no change. Returns whether it is new. */
+    async put({ body, hash }: { readonly body: string; readonly hash: Hex }): Promise<boolean> {
+      return (await sql.query(putStatement, [hexToBytes(hash), body])).length > 0
     },
     /** Returns the texts of those hashes that are stored. It recomputes each hash: a row altered in the database counts as missing. */
     async getMany(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
@@ -34,6 +31,8 @@ export function metadataStore(sql: Sql) {
     },
   }
 }
+
+const putStatement = 'insert into metadata (hash, body) values ($1, $2) on conflict do nothing returning 1'
 
 const mostAtOnce = 500
 

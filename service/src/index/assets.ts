@@ -1,5 +1,6 @@
 /** The newest state of every token (spec §2.9), with what the operator has registered for it: the table `asset`. */
 import { type Hex, metadataHashOf, untrustedOf, zeroAddress } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
 import { zeroHash } from 'viem'
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
@@ -339,30 +340,54 @@ function textOf(body: string): ProductText {
 /** A whole batch of tokens may share one metadata hash. */
 const rowsAtOnce = 5_000
 
-/** Updates the names and brands of the tokens with this metadata hash. Call it once the metadata is committed. */
-export async function refreshAssetText(database: Pick<Database, 'transaction'>, hash: Hex): Promise<void> {
+/**
+ * Updates the names and brands of the tokens with this metadata hash. Call it once the metadata is committed. Where they are right already,
+ * it takes no lock that a step or a first tap waits for.
+ */
+export async function refreshAssetText(database: Pick<Database, 'query' | 'transaction'>, hash: Hex): Promise<void> {
+  // A step that is under way may have looked for the metadata before it came. Later steps find it.
+  await waitForStep(database)
+  if ((await otherTextOf(database, hash, 1)).tokens.length === 0) return
   // In a transaction, so that no step of the index begins to write the same rows in another order.
   for (let changed = rowsAtOnce; changed === rowsAtOnce;)
     changed = await database.transaction((sql) => refreshSome(sql, hash))
 }
 
+/** Hashes in memory: one of 66 characters for each. */
+const mostRefreshed = 10_000
+
+/**
+ * Returns `refreshAssetText` for texts that are stored again and again, such as that of a model. A text that was stored before is compared
+ * with its tokens once in each process: the one that stored it may have ended before it came to that.
+ */
+export function createTextRefresh(database: Pick<Database, 'query' | 'transaction'>) {
+  const refreshed = new LRUCache<Hex, true>({ max: mostRefreshed })
+  return async (hash: Hex, { isNew }: { readonly isNew: boolean }): Promise<void> => {
+    if (!isNew && refreshed.has(hash)) return
+    await refreshAssetText(database, hash)
+    refreshed.set(hash, true)
+  }
+}
+
 async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   // As a step does: first taps, which change the sums too, wait.
   await waitForStep(sql, 'update')
-  const known = await sql.query('select 1 from asset where metadata_hash = $1 limit 1', [hexToBytes(hash)])
-  if (known.length === 0) return 0 // most metadata comes before its token
-  const text = (await productTexts(sql, new Set([hash]))).get(hash)
-  if (text === undefined) return 0
-  const other = await sql.query<OfToken<object>>(otherTextStatement, [
-    hexToBytes(hash),
-    text.name,
-    text.brand,
-    rowsAtOnce,
-  ])
-  if (other.length === 0) return 0
+  const { tokens, text } = await otherTextOf(sql, hash, rowsAtOnce)
+  if (tokens.length === 0) return 0
   await keepSums(sql)
-  await sql.query(textStatement, [numbers(other.map(({ token_id }) => token_id)), text.name, text.brand])
-  return other.length
+  await sql.query(textStatement, [numbers(tokens), text.name, text.brand])
+  return tokens.length
+}
+
+/** Returns the text of the metadata, and tokens with this hash that have another. There are none while the metadata is not stored. */
+async function otherTextOf(sql: Sql, hash: Hex, limit: number): Promise<{ tokens: string[]; text: ProductText }> {
+  const none = { tokens: [], text: { name: null, brand: null } }
+  const known = await sql.query('select 1 from asset where metadata_hash = $1 limit 1', [hexToBytes(hash)])
+  if (known.length === 0) return none // most metadata comes before its token
+  const text = (await productTexts(sql, new Set([hash]))).get(hash)
+  if (text === undefined) return none
+  const other = await sql.query<OfToken<object>>(otherTextStatement, [hexToBytes(hash), text.name, text.brand, limit])
+  return { tokens: other.map(({ token_id }) => token_id), text }
 }
 
 const otherTextStatement = `select token_id from asset

@@ -24,7 +24,7 @@ export type RegisterDeps = ModelDeps &
   Readonly<{
     registrations: RegistrationStore
     items: Pick<ItemStore, 'tokenOfItem'>
-    metadata: Readonly<{ put: (metadata: NewProduct['metadata']) => Promise<void> }>
+    metadata: Readonly<{ put: (metadata: NewProduct['metadata']) => Promise<unknown> }>
     transfers: Pick<TransferReads, 'position'>
     /** The first owner of registered products; null without an operator key. */
     operator: Hex | null

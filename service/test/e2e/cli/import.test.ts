@@ -318,6 +318,23 @@ describe('touchstone tag import', () => {
     assert.equal(summary(await run('tag', 'import', 'let-go.csv', '--mint')), '1 done')
   })
 
+  it('stores the text that rows share once, however many groups of rows there are', async () => {
+    const rows = Array.from({ length: 201 }, (_, n) => `${uidOf(3_000 + n)},b,Meridian`)
+    await write('model.csv', 'uid,batch,name', ...rows)
+    const { components } = world
+    let puts = 0
+    const metadata: typeof components.metadata = {
+      ...components.metadata,
+      put: (canonical) => {
+        puts += 1
+        return components.metadata.put(canonical)
+      },
+    }
+    const runCounted = commandsOf({ ...world, components: { ...components, metadata } })
+    assert.equal(summary(await runCounted('tag', 'import', 'model.csv', '--mint')), '201 done')
+    assert.equal(puts, 1)
+  })
+
   it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {
     const before = await supply()
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)

@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
 import { zeroHash } from 'viem'
 import type { Components } from '../../../app/components.ts'
 import { writeWithNextKey } from '../../../chain/transactions/failures.ts'
@@ -57,6 +58,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
       ? null
       : await openMints({ ...chain, dataDir, isRegistered, onSent: () => (sent.mint += 1) })
   let isChainDown = false
+  const stored = new LRUCache<Hex, true>({ max: 10_000 })
   const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
 
   async function isRegistered(name: string): Promise<boolean> {
@@ -103,7 +105,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
     const failure = await retried(async () => {
       // Another import may be at work by now, and mint for the same rows.
       if (io.signal.aborted) return stopped
-      for (const { row } of missing) if (row.metadata !== undefined) await store.metadata.put(row.metadata)
+      for (const { row } of missing) if (row.metadata !== undefined) await putOnce(row.metadata)
       const rows = missing.map(({ name, row }) => ({ name, metadataHash: row.metadata?.hash ?? zeroHash }))
       const reason = await mints.mint(rows, wanted.to)
       return reason === null ? null : refused(reason)
@@ -113,6 +115,13 @@ export async function createImporter(session: Session, chain: ImportChain | null
       const minted = mints.tokenOf(plan.name)
       return typeof minted === 'bigint' ? { ...plan, tokenId: minted } : (failure ?? notMined)
     })
+  }
+
+  /** Most rows of a file share the text of their model. */
+  async function putOnce(metadata: NonNullable<Plan['row']['metadata']>): Promise<void> {
+    if (stored.has(metadata.hash)) return
+    await store.metadata.put(metadata)
+    stored.set(metadata.hash, true)
   }
 
   async function finish(plan: Plan): Promise<Stop> {
