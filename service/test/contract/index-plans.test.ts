@@ -14,6 +14,7 @@ import { newestStatement, transferPageStatement, transferStore } from '../../src
 import { trimStatement } from '../../src/index/outbox.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
 import { pruneStatement } from '../../src/tap/replay-ledger.ts'
+import { newestStatement as newestListStatement } from '../../src/passport/signing/status-store.ts'
 import { testDatabases } from '../support/database/databases.ts'
 import { programStatements } from '../support/database/statements.ts'
 
@@ -204,6 +205,13 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       'tap_first_seen_at',
       1,
     )
+  })
+
+  it('the newest status list, however many there are before it', async () => {
+    await database.query(`insert into status_place (token_id, list, entry)
+      select n, 1 + n / 4999, n % 4999 from generate_series(0, 100000) n`)
+    await database.exec('analyze status_place')
+    await assertIndexed({ text: newestListStatement, values: [] }, 'status_place_list_entry_key', 100)
   })
 
   it('transfers of a party', async () => {

@@ -6,6 +6,8 @@
 import { randomInt } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord, isSealOpened } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
+import { createQueue } from '../../lib/async/concurrency.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { formatSecond } from '../../domain/text.ts'
@@ -18,19 +20,37 @@ export const listEntries = 131_072
 /** Milliseconds for which a copy of a list may be used. */
 const listTtlMs = 300_000
 
-/** Lists are half full at most, so that so many taken bits in a row mean a broken store. */
+/** Lists are about half full at most, so that so many taken bits in a row mean a broken store. */
 const maxAttempts = 64
 
-/** Finds or allocates the index of a token. Lists are filled to a half, so a random bit is free with at least even odds. */
+/** Bits of a list that are given away, so that a random one is free with at least even odds. */
+const mostTaken = listEntries / 2
+/** The newest list is counted again after this part of its room. So many processes fill no list beyond its half. */
+const countedPart = 64
+
+/** Finds or allocates the index of a token. */
 export function createStatusIndexes(
-  store: Pick<StatusStore, 'find' | 'claim' | 'count'>,
+  store: Pick<StatusStore, 'find' | 'claim' | 'newest'>,
   random: (below: number) => number = randomInt,
 ) {
+  let open = { list: 1, uncounted: 0 }
+
+  /** Returns the list that has room. It counts rarely, because a list has tens of thousands of rows. */
+  async function openList(): Promise<number> {
+    if (open.uncounted <= 0) {
+      const { list, taken } = (await store.newest()) ?? { list: 1, taken: 0 }
+      const room = taken < mostTaken ? mostTaken - taken : mostTaken
+      open = { list: taken < mostTaken ? list : list + 1, uncounted: Math.ceil(room / countedPart) }
+    }
+    open.uncounted -= 1
+    return open.list
+  }
+
   return async function indexOf(tokenId: bigint): Promise<StatusIndex> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const known = await store.find(tokenId)
       if (known !== null) return known
-      const at = { list: 1 + Math.floor((await store.count()) / (listEntries / 2)), index: random(listEntries) }
+      const at = { list: await openList(), index: random(listEntries) }
       if (await store.claim(tokenId, at)) return at
     }
     throw new ServiceError('INTERNAL', 'No status index could be allocated.')
@@ -71,21 +91,24 @@ function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): s
 export type StatusBits = Readonly<Record<StatusPurpose, readonly number[]>>
 
 type Asset = { readonly record: AssetRecord; readonly current: boolean }
-type List = {
-  members: (StatusMember & { asset?: Asset | undefined })[]
-  bits?: StatusBits
-  /** A moment of `performance.now()`. */
-  restUntil: number
-}
+type Member = StatusMember & { asset?: Asset | undefined }
+type List = { members: Member[] }
+/** `restUntil` is a moment of `performance.now()`. */
+type Made = { readonly bits: StatusBits; readonly restUntil: number }
 
 /** A list that took longer rests before it is made again, in milliseconds. */
 const quickMs = 100
 /** Tokens that the reader takes in one call. */
 const batchSize = 1_000
+/** Lists whose members are in memory: some 50 MB for one that is half full. */
+const mostLists = 3
+/** Lists whose bits are in memory. Few of them are set. */
+const mostMade = 100
 
 /**
  * Reads the bits of a list from the current chain; null for an empty list. It throws CHAIN_UNAVAILABLE rather than leave a flag out.
- * Only assets that the reader no longer holds valid are read again. A list that took long rests for four times as long.
+ * Only assets that the reader no longer holds valid are read again. A list that took long rests for four times as long. The members of a few
+ * lists are kept in memory; others are loaded one list at a time, because anyone may ask for any list.
  */
 export function createStatusBits({
   reader,
@@ -98,43 +121,55 @@ export function createStatusBits({
   }
   readonly store: Pick<StatusStore, 'members' | 'size'>
 }): (list: number) => Promise<StatusBits | null> {
-  const lists = new Map<number, List>()
+  const lists = new LRUCache<number, List>({ max: mostLists })
+  const made = new LRUCache<number, Made>({ max: mostMade })
+  const inTurn = createQueue()
 
   const refresh = singleFlight(
-    async (list: List, number: number): Promise<StatusBits> => {
-      const began = performance.now()
-      if ((await store.size(number)) !== list.members.length) {
-        const known = new Map(list.members.map((member) => [member.tokenId, member]))
-        list.members = (await store.members(number)).map((member) => known.get(member.tokenId) ?? member)
-      }
-      const [first] = list.members
-      // Validity is judged at a current head; reading any asset resolves one.
-      if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
-      const stale = list.members.filter(({ asset }) => asset?.current !== true)
-      for (let from = 0; from < stale.length; from += batchSize)
-        await Promise.all(
-          stale.slice(from, from + batchSize).map(async (member) => {
-            member.asset = (await reader.read(member.tokenId)).asset
-          }),
-        )
-      const bits = bitsOf(list.members)
-      list.bits = isSame(bits, list.bits) ? list.bits : bits
-      const tookMs = performance.now() - began
-      list.restUntil = tookMs > quickMs ? performance.now() + 4 * tookMs : 0
-      return list.bits
+    (number: number): Promise<StatusBits> => {
+      const known = lists.get(number)
+      if (known !== undefined) return make(known, number)
+      return inTurn(() => {
+        const list: List = { members: [] }
+        lists.set(number, list)
+        return make(list, number)
+      })
     },
-    (_list, number) => number,
+    (number) => number,
   )
 
+  async function make(list: List, number: number): Promise<StatusBits> {
+    const began = performance.now()
+    if ((await store.size(number)) !== list.members.length) {
+      const known = new Map(list.members.map((member) => [member.tokenId, member]))
+      list.members = (await store.members(number)).map((member) => known.get(member.tokenId) ?? member)
+    }
+    const [first] = list.members
+    // Validity is judged at a current head; reading any asset resolves one.
+    if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
+    const stale = list.members.filter(({ asset }) => asset?.current !== true)
+    for (let from = 0; from < stale.length; from += batchSize)
+      await Promise.all(
+        stale.slice(from, from + batchSize).map(async (member) => {
+          member.asset = (await reader.read(member.tokenId)).asset
+        }),
+      )
+    const [bits, before] = [bitsOf(list.members), made.get(number)?.bits]
+    const same = isSame(bits, before) ? before : bits
+    const tookMs = performance.now() - began
+    made.set(number, { bits: same, restUntil: tookMs > quickMs ? performance.now() + 4 * tookMs : 0 })
+    return same
+  }
+
   return async (number) => {
+    const last = made.get(number)
+    if (last !== undefined && performance.now() < last.restUntil) return last.bits
     if (!lists.has(number) && (await store.size(number)) === 0) return null
-    const list = lists.get(number) ?? { members: [], restUntil: 0 }
-    lists.set(number, list)
-    return list.bits !== undefined && performance.now() < list.restUntil ? list.bits : refresh(list, number)
+    return refresh(number)
   }
 }
 
-function bitsOf(members: List['members']): StatusBits {
+function bitsOf(members: readonly Member[]): StatusBits {
   const indexes = (isSet: (record: AssetRecord) => boolean) =>
     members
       .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))

@@ -19,7 +19,7 @@ const issuer = { did, name: 'Example Verification Service' }
 /** A store that keeps the two rules of its table: one index a token, one token an index. */
 function tableStore() {
   const rows = new Map<bigint, StatusIndex>()
-  const store: Pick<StatusStore, 'find' | 'claim' | 'count'> = {
+  const store: Pick<StatusStore, 'find' | 'claim' | 'newest'> = {
     find: async (tokenId) => rows.get(tokenId) ?? null,
     async claim(tokenId, at) {
       const isTaken = [...rows.values()].some(({ list, index }) => list === at.list && index === at.index)
@@ -27,7 +27,7 @@ function tableStore() {
       rows.set(tokenId, at)
       return true
     },
-    count: async () => rows.size,
+    newest: async () => (rows.size === 0 ? null : { list: 1, taken: rows.size }),
   }
   return { rows, store }
 }
@@ -129,8 +129,26 @@ describe('a status index', () => {
 
   it('is in the next list once the first is half full', async () => {
     const { store } = tableStore()
-    const indexOf = createStatusIndexes({ ...store, count: async () => listEntries / 2 })
+    const indexOf = createStatusIndexes({ ...store, newest: async () => ({ list: 1, taken: listEntries / 2 }) })
     assert.equal((await indexOf(1n)).list, 2)
+  })
+
+  it('counts the newest list rarely, and the more often the less room it has', async () => {
+    const { store } = tableStore()
+    let [counts, index] = [0, 0]
+    const counted = (taken: number) => {
+      const newest = async () => {
+        counts += 1
+        return { list: 3, taken }
+      }
+      return createStatusIndexes({ ...store, newest }, () => index++)
+    }
+    const indexOf = counted(0)
+    for (let tokenId = 0n; tokenId < 1_024n; tokenId += 1n) assert.equal((await indexOf(tokenId)).list, 3)
+    assert.equal(counts, 1)
+    const last = counted(listEntries / 2 - 1)
+    for (let tokenId = 2_000n; tokenId < 2_005n; tokenId += 1n) await last(tokenId)
+    assert.equal(counts, 6)
   })
 
   it('is what the other process claimed, when two ask at once', async () => {
@@ -141,7 +159,7 @@ describe('a status index', () => {
   })
 
   it('ends with an error when the store refuses for ever', async () => {
-    const indexOf = createStatusIndexes({ find: async () => null, claim: async () => false, count: async () => 0 })
+    const indexOf = createStatusIndexes({ find: async () => null, claim: async () => false, newest: async () => null })
     await assert.rejects(indexOf(1n), { code: 'INTERNAL' })
   })
 })
@@ -258,5 +276,88 @@ describe('the bits of a status list', () => {
     change('1', 6)
     assert.equal(await bits(1), together[0])
     assert.equal(state.reads, 1)
+  })
+})
+
+describe('status lists in memory', () => {
+  /** Lists of one token each, which has the number of its list. */
+  function manyLists() {
+    const flagged = new Set<bigint>()
+    const loads: number[] = []
+    const assets = new Map<bigint, { current: boolean }>()
+    let held = Promise.resolve()
+    const bits = createStatusBits({
+      store: {
+        members: async (list) => {
+          loads.push(list)
+          return [{ tokenId: BigInt(list), index: list }]
+        },
+        size: async (list) => (list <= 5 ? 1 : 0),
+      },
+      reader: {
+        head: () => ({}),
+        async read(tokenId) {
+          await held
+          const flags = flagged.has(tokenId) ? assetFlags.STOLEN : 0
+          const record = { owner: zeroAddress, timestamp: 1n, state: 3 as const, flags, reserved: 0 }
+          const asset = { current: true, record }
+          assets.set(tokenId, asset)
+          return { asset }
+        },
+      },
+    })
+    const flag = (tokenId: bigint) => {
+      flagged.add(tokenId)
+      const known = assets.get(tokenId)
+      if (known !== undefined) known.current = false
+    }
+    const hold = () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      held = promise
+      return resolve
+    }
+    return { bits, flag, loads, hold }
+  }
+
+  it('are the few that were asked for last', async () => {
+    const { bits, loads } = manyLists()
+    for (const list of [1, 2, 3, 1, 2, 3]) await bits(list)
+    assert.deepEqual(loads, [1, 2, 3])
+    for (const list of [4, 1, 4]) await bits(list)
+    assert.deepEqual(loads, [1, 2, 3, 4, 1])
+  })
+
+  it('have the bits of the present chain, also when they are loaded again', async () => {
+    const { bits, flag, loads } = manyLists()
+    const first = await bits(1)
+    for (const list of [2, 3, 4]) await bits(list)
+    assert.equal(await bits(1), first, 'the same object, so that its signed copy serves')
+    for (const list of [2, 3, 4]) await bits(list)
+    flag(1n)
+    assert.deepEqual(await bits(1), { suspension: [1], revocation: [] })
+    flag(4n)
+    assert.deepEqual(await bits(4), { suspension: [4], revocation: [] })
+    assert.equal(loads.filter((list) => list === 1).length, 3)
+  })
+
+  it('are loaded one at a time, however many are asked for at once', async () => {
+    const { bits, loads, hold } = manyLists()
+    const release = hold()
+    const asked = [1, 2, 3, 4, 5].map((list) => bits(list))
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(loads, [1])
+    release()
+    assert.equal((await Promise.all(asked)).length, 5)
+    assert.deepEqual(loads, [1, 2, 3, 4, 5])
+  })
+
+  it('do not keep one in memory waiting for one that is loaded', async () => {
+    const { bits, hold } = manyLists()
+    const first = await bits(1)
+    const release = hold()
+    const loading = bits(2)
+    assert.equal(await bits(1), first)
+    release()
+    await loading
   })
 })

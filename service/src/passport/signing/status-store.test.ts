@@ -17,14 +17,15 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('are given once, to one token, and counted', async () => {
       const tokenId = 2n ** 256n - 1n
-      assert.equal(await places.find(tokenId), null)
+      assert.deepEqual([await places.find(tokenId), await places.newest()], [null, null])
       assert.equal(await places.claim(tokenId, { list: 1, index: 131_071 }), true)
       assert.equal(await places.claim(tokenId, { list: 1, index: 7 }), false, 'it has one')
       assert.equal(await places.claim(5n, { list: 1, index: 131_071 }), false, 'it is taken')
       assert.equal(await places.claim(5n, { list: 2, index: 131_071 }), true)
       await assert.rejects(places.claim(6n, { list: 1, index: 131_072 }))
       assert.deepEqual(await places.find(tokenId), { list: 1, index: 131_071 })
-      assert.deepEqual([await places.count(), await places.size(1), await places.size(3)], [2, 1, 0])
+      assert.deepEqual(await places.newest(), { list: 2, taken: 1 })
+      assert.deepEqual([await places.size(1), await places.size(3)], [1, 0])
       assert.deepEqual(await places.members(1), [{ tokenId, index: 131_071 }])
     })
 

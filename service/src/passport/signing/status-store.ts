@@ -8,10 +8,6 @@ export type StatusMember = { readonly tokenId: bigint; readonly index: number }
 export type StatusStore = ReturnType<typeof statusStore>
 
 export function statusStore(sql: Sql) {
-  async function count(statement: string, values?: readonly unknown[]): Promise<number> {
-    const [row] = await sql.query<{ taken: number }>(statement, values)
-    return row?.taken ?? 0
-  }
   return {
     async find(tokenId: bigint): Promise<StatusIndex | null> {
       const [row] = await sql.query<Row>('select * from status_place where token_id = $1::numeric', [
@@ -24,10 +20,16 @@ export function statusStore(sql: Sql) {
       const values = [tokenId.toString(), list, index]
       return (await sql.query(claimStatement, values)).length > 0
     },
-    /** Counts the taken bits of all lists together. */
-    count: () => count('select count(*)::int as taken from status_place'),
+    /** Returns the newest list and how many of its bits are taken, or null before the first. */
+    async newest(): Promise<{ readonly list: number; readonly taken: number } | null> {
+      const [row] = await sql.query<{ list: number; taken: number }>(newestStatement)
+      return row ?? null
+    },
     /** Counts the taken bits of one list; the number never falls. */
-    size: (list: number) => count('select count(*)::int as taken from status_place where list = $1', [list]),
+    async size(list: number): Promise<number> {
+      const [row] = await sql.query<{ taken: number }>(sizeStatement, [list])
+      return row?.taken ?? 0
+    },
     /** Lists the tokens of a list; empty where there is no such list. */
     async members(list: number): Promise<StatusMember[]> {
       const rows = await sql.query<Row>('select * from status_place where list = $1', [list])
@@ -40,3 +42,7 @@ type Row = { token_id: string; list: number; entry: number }
 
 const claimStatement =
   'insert into status_place (token_id, list, entry) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'
+const sizeStatement = 'select count(*)::int as taken from status_place where list = $1'
+/** Earlier lists are not read, however many there are. */
+export const newestStatement = `select list, count(*)::int as taken from status_place
+  where list = (select max(list) from status_place) group by list`

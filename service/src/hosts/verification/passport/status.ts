@@ -4,6 +4,7 @@
  * is RECYCLED. Lists are always signed, also after signing was switched off.
  */
 import type { Hono } from 'hono'
+import { LRUCache } from 'lru-cache'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { negotiate, type SignedForm } from '../../../http/accept.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
@@ -33,11 +34,13 @@ export type StatusRoutes = {
 const prefix = '/api/status/'
 /** Milliseconds for which a signed copy is served while no bit changes. */
 const copyMs = 60_000
+/** Copies in memory: four of each list, one for each purpose and form. */
+const mostCopies = 200
 
 export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: StatusRoutes): void {
   const { baseUrl, issuerName, issuer, statusBits, limiter, now = Date.now } = site
   const did = didOf(baseUrl)
-  const copies = new Map<string, Copy>()
+  const copies = new LRUCache<string, Copy>({ max: mostCopies })
 
   readRoute(app, helpers, { prefix, limiter, headers: { Vary: 'Accept' } }, async (c, headers) => {
     const asked = parsePath(c.req.path)
@@ -64,7 +67,7 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
         ? await signer.signJwt(credential)
         : JSON.stringify(await signer.addProof(credential, at))
     const made = { bits, signer, at, text, etag: etagOfText(text) }
-    copies.set(key, made) // as many as there are lists, purposes and forms
+    copies.set(key, made)
     return made
   }
 }
