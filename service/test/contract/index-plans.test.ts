@@ -13,7 +13,8 @@ import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../..
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { trimStatement } from '../../src/index/outbox.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
-import { pruneStatement } from '../../src/tap/replay-ledger.ts'
+import { pruneStatement as pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
+import { pruneStatement } from '../../src/http/rate-limit/postgres.ts'
 import { newestStatement as newestListStatement } from '../../src/passport/signing/status-store.ts'
 import { testDatabases } from '../support/database/databases.ts'
 import { programStatements } from '../support/database/statements.ts'
@@ -201,7 +202,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await fillTaps(database, 'now()')
     await database.exec('vacuum analyze tap')
     await assertIndexed(
-      { text: pruneStatement, values: [new Date(Date.now() - 864e5).toISOString(), 1_000] },
+      { text: pruneTapsStatement, values: [new Date(Date.now() - 864e5).toISOString(), 1_000] },
       'tap_first_seen_at',
       1,
     )
@@ -212,6 +213,14 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       select n, 1 + n / 4999, n % 4999 from generate_series(0, 100000) n`)
     await database.exec('analyze status_place')
     await assertIndexed({ text: newestListStatement, values: [] }, 'status_place_list_entry_key', 100)
+  })
+
+  it('windows of limits that have ended, among those under way', async () => {
+    await database.query(`insert into rate_window (key, used, granted, allowed, length_ms, ends_at)
+      select 'read ' || n, 1, 1, 60, 60000, (extract(epoch from now()) * 1000)::bigint + case when n <= 5 then -1000 else 600000 end
+      from generate_series(1, 100000) n`)
+    await database.exec('analyze rate_window')
+    await assertIndexed({ text: pruneStatement, values: [1_000] }, 'rate_window_ends_at', 5)
   })
 
   it('transfers of a party', async () => {

@@ -25,14 +25,15 @@ export function rateWindowStore({ query }: { readonly query: Query }) {
     },
     /** Deletes at most `limit` ended windows and returns how many. */
     async prune(limit: number): Promise<number> {
-      const rows = await query(pruneText, [limit])
+      const rows = await query(pruneStatement, [limit])
       return rows.length
     },
   } satisfies LimitStore & { prune: unknown }
 }
 
+const milliseconds = (clock: string) => `(extract(epoch from ${clock}) * 1000)::bigint`
 /** `clock_timestamp()`, because a statement that waited for a row must not count by the moment when it began. */
-const clock = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+const clock = milliseconds('clock_timestamp()')
 
 const consumeText = `
 insert into rate_window as held (key, used, granted, allowed, length_ms, ends_at)
@@ -54,7 +55,9 @@ on conflict (key) do update set (used, granted, allowed, length_ms, ends_at) = (
 )
 returning key, used, granted, greatest(1, ends_at - ${clock}) as remaining`
 
-const pruneText = `
+/** Compares with the moment when the statement began, which an index can serve. It never waits for a row. */
+export const pruneStatement = `
 delete from rate_window where key in (
-  select key from rate_window where ends_at <= ${clock} order by ends_at limit $1 for update skip locked
+  select key from rate_window where ends_at <= ${milliseconds('statement_timestamp()')} order by ends_at limit $1
+  for update skip locked
 ) returning 1`
