@@ -42,3 +42,45 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await keptBelow(20_300n), [0, 5_000, 9_000, 20_000])
     })
   })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`the sums of brands in ${name}`, { skip }, () => {
+    it('become one row of each brand, some brands in each turn', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      let now = 0
+      const store = indexStore(database, { now: () => (now += 60_000) })
+      const led = await store.lead(`0x${'11'.repeat(20)}`)
+      assert.ok(led !== null)
+      await database.query(`insert into product_count (brand, verified, n)
+        select 'M ' || n, false, 1 from generate_series(1, 19999) n`)
+      await database.query(`insert into product_count (brand, verified, n)
+        select b, v, 2 from unnest(array['A', null, 'Zoë']) b, unnest(array[true, false]) v, generate_series(1, 10)`)
+      const rows = async () =>
+        (
+          await database.query<{ brand: string | null; rows: number; n: number }>(
+            `select brand, count(*)::int as rows, sum(n)::int as n from product_count
+             where brand is null or brand not like 'M %' group by 1 order by 1 nulls first`,
+          )
+        ).map((row) => [row.brand, row.rows, row.n])
+      const turn = async () => assert.ok(await store.prune({ epoch: led.epoch, keepFrom: 0n }))
+      await turn()
+      assert.deepEqual(await rows(), [
+        [null, 2, 40],
+        ['A', 2, 40],
+        ['Zoë', 20, 40],
+      ])
+      await turn()
+      await database.query(
+        `insert into product_count (brand, verified, n) select 'A', true, 1 from generate_series(1, 5)`,
+      )
+      await turn()
+      assert.deepEqual(await rows(), [
+        [null, 2, 40],
+        ['A', 2, 45],
+        ['Zoë', 2, 40],
+      ])
+      const [all] = await database.query<{ n: number }>('select sum(n)::int as n from product_count')
+      assert.equal(all?.n, 19_999 + 125)
+    })
+  })

@@ -51,7 +51,7 @@ export function indexStore(
   { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
   const seconds = () => BigInt(Math.floor(now() / 1000))
-  let tidied = { number: -1n, at: -Infinity }
+  let tidied = { number: -1n, at: -Infinity, brand: '' }
   return {
     cursor: () => readCursor(database),
     kept: (from, limit) => database.query<BlockId>(keptStatement, [from, limit]),
@@ -104,7 +104,7 @@ export function indexStore(
       return whileLeading(async (sql, { number }) => {
         if (number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return
         await tidy(sql, keepFrom, retentionDays)
-        tidied = { number, at: now() }
+        tidied = { number, at: now(), brand: await compactBrands(sql, tidied.brand) }
       })
     },
 
@@ -282,12 +282,31 @@ const deleteBlocksStatement = `delete from index_block where number in (
     and exists (select from index_block p where p.number >= b.number - b.number % 4096 and p.number < b.number)
   limit $2)`
 
+/** Rows of brands that one turn looks at; the next turns look at the others. */
+const brandsAtOnce = 20_000
+
+/** Compacts sums of brands from `from` on, in the order of their names. Returns the brand at which the next turn begins. */
+async function compactBrands(sql: Sql, from: string): Promise<string> {
+  const [looked] = await sql.query<{ last: string | null; n: number }>(compactBrandsStatement, [from, brandsAtOnce])
+  return looked === undefined || looked.n < brandsAtOnce ? '' : (looked.last ?? '')
+}
+
+const brandKey = `(coalesce(brand, '') collate "C")`
+
+/** Catalogues have up to millions of brands, so that a turn looks at some of them only. */
+export const compactBrandsStatement = `with looked as (
+    select ctid as place, ${brandKey} as name, brand, verified from product_count
+    where ${brandKey} >= $1::text collate "C" order by ${brandKey} limit $2),
+  many as (select array_agg(place) as places from looked group by brand, verified having count(*) > 4),
+  deleted as (
+    delete from product_count where ctid = any(array(select unnest(places) from many)) returning brand, verified, n),
+  summed as (
+    insert into product_count (brand, verified, n)
+    select brand, verified, sum(n) from deleted group by brand, verified having sum(n) <> 0)
+  select max(name) as last, count(*)::int as n from looked`
+
 /** Rows that were added several times become one row with their sum, so readers and other writers notice nothing. */
 const compactStatements = [
-  `with many as (select array_agg(ctid) as places from product_count group by brand, verified having count(*) > 4),
-    deleted as (delete from product_count where ctid in (select unnest(places) from many) returning brand, verified, n)
-  insert into product_count (brand, verified, n)
-  select brand, verified, sum(n) from deleted group by brand, verified having sum(n) <> 0`,
   `with many as (select array_agg(ctid) as places from product_group group by dimension, key having count(*) > 4),
     deleted as (delete from product_group where ctid in (select unnest(places) from many) returning dimension, key, n)
   insert into product_group (dimension, key, n)

@@ -12,6 +12,7 @@ import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { trimStatement } from '../../src/index/outbox.ts'
+import { compactBrandsStatement } from '../../src/index/store.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
 import { pruneStatement as pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
 import { pruneStatement } from '../../src/http/rate-limit/postgres.ts'
@@ -221,6 +222,13 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       from generate_series(1, 100000) n`)
     await database.exec('analyze rate_window')
     await assertIndexed({ text: pruneStatement, values: [1_000] }, 'rate_window_ends_at', 5)
+  })
+
+  it('some of the brands whose sums are compacted', async () => {
+    await database.query(`insert into product_count (brand, verified, n)
+      select 'Other ' || n, false, 0 from generate_series(1, 100000) n`)
+    await database.exec('analyze product_count')
+    await assertIndexed({ text: compactBrandsStatement, values: ['Brand 7', 20_000] }, 'product_count_key', 20_000)
   })
 
   it('transfers of a party', async () => {
