@@ -11,15 +11,17 @@ import type { AssetEvent } from '../domain/registry-event.ts'
 import { withSpan } from '../lib/async/span.ts'
 
 /** The kinds of events of the feed. */
-export type EventKind =
-  | 'REGISTERED'
-  | 'TAG_BOUND'
-  | 'STATE_CHANGED'
-  | 'FLAGS_CHANGED'
-  | 'METADATA_SET'
-  | 'OWNER_CHANGED'
-  | 'TRANSFER'
-  | 'VERIFIED'
+export type EventKind = (typeof chainKinds)[number] | 'VERIFIED'
+
+const chainKinds = [
+  'REGISTERED',
+  'TAG_BOUND',
+  'STATE_CHANGED',
+  'FLAGS_CHANGED',
+  'METADATA_SET',
+  'OWNER_CHANGED',
+  'TRANSFER',
+] as const
 
 /** The event of the registry as JSON, and a transfer with the status that the event brought. A tap has neither. */
 export type Payload = Readonly<{
@@ -202,13 +204,30 @@ export async function trimOutbox(sql: Sql, days: number): Promise<void> {
 export const trimStatement = `delete from outbox where seq in (
   select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
 
-/** Returns the tokens of which the feed has events of the chain. */
+/** Returns the tokens of which the feed has events of the chain. It reads them in pages, so that no statement reaches its time limit. */
 export async function announcedTokens(sql: Sql): Promise<string[]> {
-  const rows = await sql.query<{ tokenId: string }>(announcedStatement)
-  return rows.map(({ tokenId }) => tokenId)
+  const tokens = new Set<string>()
+  for (const kind of chainKinds)
+    for (let after: bigint | undefined = 0n; after !== undefined;) {
+      const rows: AnnouncedRow[] = await sql.query<AnnouncedRow>(announcedStatement, [kind, after, eventsAtOnce])
+      for (const { tokenId } of rows) tokens.add(tokenId)
+      after = rows.length < eventsAtOnce ? undefined : rows.at(-1)?.seq
+    }
+  return [...tokens]
 }
 
-const announcedStatement = `select distinct token_id::text as "tokenId" from outbox where kind is not null and kind <> 'VERIFIED'`
+type AnnouncedRow = Readonly<{ seq: bigint; tokenId: string }>
+
+const announcedStatement = `select o.seq, o.token_id::text as "tokenId" from outbox o where ${afterOfKind('$1', '$2')}
+  order by o.kind, o.seq limit $3`
+
+/**
+ * SQL condition for rows of a kind above a number, to be ordered by `o.kind, o.seq`. An equality would let PostgreSQL walk through all
+ * kinds in the order of `seq`, because it expects the kind soon.
+ */
+function afterOfKind(kind: string, seq: string): string {
+  return `(o.kind, o.seq) > (${kind}, ${seq}) and o.kind <= ${kind}`
+}
 
 /** The channel that is notified, without a payload, after every transaction that wrote an event. */
 export const outboxChannel = 'touchstone_outbox'

@@ -82,15 +82,18 @@ export function indexStore(
       })
     },
 
-    arrive: (epoch) =>
-      changeIndex(database, async (sql) => {
+    async arrive(epoch) {
+      // Read before the cursor is locked. Under an epoch without a feed, no event of the chain is announced meanwhile.
+      const announced = (await readFeedState(database)).isFed ? [] : await announcedTokens(database)
+      return changeIndex(database, async (sql) => {
         if (!(await holdEpoch(sql, epoch))) return false
         const { isFed } = await readFeedState(sql)
         if (isFed) return true
         await unlinkMissing(sql)
-        await beginFeed(sql, seconds())
+        await beginFeed(sql, seconds(), announced)
         return true
-      }),
+      })
+    },
 
     async prune({ epoch, keepFrom }) {
       const whileLeading = (work: (sql: Sql, cursor: { readonly number: bigint }) => Promise<void>) =>
@@ -235,9 +238,10 @@ const mostNews = 10_000
 
 /**
  * Begins to announce every event, at the head of the chain. What was announced before and what the index holds now, which may have been
- * built anew or by a version without a feed, are compared: only what differs is announced.
+ * built anew or by a version without a feed, are compared: only what differs is announced. `announced` are the tokens of which the feed
+ * has events.
  */
-async function beginFeed(sql: Sql, now: bigint): Promise<void> {
+async function beginFeed(sql: Sql, now: bigint, announced: readonly string[]): Promise<void> {
   const [before] = await sql.query<{ began: boolean }>(
     'update index_cursor set fed_epoch = epoch returning fed_since is not null as began',
   )
@@ -245,7 +249,7 @@ async function beginFeed(sql: Sql, now: bigint): Promise<void> {
     await sql.query('update index_cursor set fed_since = to_timestamp($1::bigint)', [now - newsSeconds])
   const { since } = await readFeedState(sql)
   const recent = await tokensSince(sql, since, before?.began === true ? Infinity : mostNews)
-  const tokens = [...new Set([...recent, ...(await announcedTokens(sql))])]
+  const tokens = [...new Set([...recent, ...announced])]
   const differences: Announcement[] = []
   for (let at = 0; at < tokens.length; at += tokensAtOnce) {
     const some = tokens.slice(at, at + tokensAtOnce)

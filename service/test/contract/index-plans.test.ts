@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { CostError } from '../../src/db/cost.ts'
 import { hexToBytes } from '../../src/db/columns.ts'
-import type { Database } from '../../src/db/database.ts'
+import type { Database, Sql } from '../../src/db/database.ts'
 import type { ProductCondition } from '../../src/index/queries/condition.ts'
 import { type ProductPage, productPageStatement, productStore } from '../../src/index/queries/products.ts'
 import { changesStatement, historiesStatement, mintersStatement, pagesStatement } from '../../src/index/history.ts'
@@ -11,7 +11,7 @@ import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
-import { trimStatement } from '../../src/index/outbox.ts'
+import { announcedTokens, trimStatement } from '../../src/index/outbox.ts'
 import { compactBrandsStatement } from '../../src/index/store.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
 import { pruneStatement as pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
@@ -231,6 +231,18 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed({ text: compactBrandsStatement, values: ['Brand 7', 20_000] }, 'product_count_key', 20_000)
   })
 
+  it('products of which the feed has events of the chain, in pages, without the taps', async () => {
+    const asked: { text: string; values: readonly unknown[] }[] = []
+    const query: Sql['query'] = (text, values = []) => {
+      asked.push({ text, values })
+      return database.query(text, values)
+    }
+    const tokens = await announcedTokens({ query })
+    assert.deepEqual([tokens.length, new Set(tokens).size], [5_000, 5_000])
+    assert.ok(asked.length > 1)
+    for (const statement of asked) await assertIndexed(statement, 'outbox_kind', 1_000)
+  })
+
   it('transfers of a party', async () => {
     const party = `0x${'7'.padStart(40, '0')}` as const
     await assertIndexed(
@@ -357,7 +369,9 @@ async function fill(database: Database, from: number, to: number): Promise<void>
     rows,
   )
   await database.query(
-    `insert into outbox (topic, token_id, payload, created_at) select 'productVerified', n, '{}', now() - interval '1 hour'
+    `insert into outbox (topic, kind, token_id, payload, created_at)
+     select case when n % 10 = 0 then 'chain' else 'tap' end, case n % 20 when 0 then 'REGISTERED' when 10 then 'OWNER_CHANGED' else 'VERIFIED' end,
+       n % 50000, '{}', now() - interval '1 hour'
      from generate_series($1::int, $2::int) n`,
     rows,
   )
