@@ -62,9 +62,12 @@ export function matchesFilter(event: OutboxEvent, { topic, kinds, tokenId }: Eve
   return event.kind !== null && (kinds === undefined || kinds.includes(event.kind))
 }
 
-/** Events after a position up to the event `upTo`; with `brands`, of products that have one of them now. */
+/** Events after a position up to the event `upTo`, at most `limit`. With `brands`, their products have one of these now. */
 export type EventRange = EventFilter &
   Readonly<{ after: bigint; upTo: bigint; limit: number; brands?: readonly string[] | null }>
+
+/** All events of a range up to `reached`, the place from which a reader goes on. `null` is the end of the range. */
+export type EventPage = Readonly<{ events: readonly OutboxEvent[]; reached: Place | null }>
 
 /** The place of an event: its number, and the microsecond of its row since 1970. */
 export type Place = Readonly<{ seq: bigint; micros: bigint }>
@@ -94,12 +97,11 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction' | '
       return place ?? { seq: 0n, micros: 0n }
     },
     /**
-     * Returns events in the order of their numbers; `upTo` is the number of an event that was read. `null` stands for events that are
-     * deleted already.
+     * Returns events in the order of their numbers; `upTo` is the number of an event that was read. It looks at a bounded number of events,
+     * so that a page may be short, or empty, before the end of the range. `null` stands for events that are deleted already.
      */
-    async range(range: EventRange): Promise<OutboxEvent[] | null> {
-      if (range.brands && database.dialect === 'citus') return rangeOfBrands(range, range.brands)
-      return readRange(range)
+    range(range: EventRange): Promise<EventPage | null> {
+      return range.brands ? rangeOfBrands(range, range.brands) : readRange(range)
     },
     /** Returns whether a place is of this outbox and all events after it are kept. Also returns the place after which they are. */
     async check({ seq, micros }: Place): Promise<Readonly<{ known: boolean; oldest: Place }>> {
@@ -110,35 +112,52 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction' | '
     },
   }
 
-  async function readRange(range: EventRange): Promise<OutboxEvent[] | null> {
+  async function readRange(range: EventRange): Promise<EventPage | null> {
     const { text, values } = rangeStatement(range)
-    const rows = await database.query<Row | TrimRow>(text, values)
+    const rows = await database.query<RangeRow>(text, values)
     const [first] = rows
     if (first !== undefined && first.trimmed > range.after) return null
-    return rows.flatMap((row) => (row.seq === null ? [] : [parseRow(row)]))
+    const events = rows.flatMap(({ trimmed: _trimmed, lookedSeq: _seq, lookedMicros: _micros, ...row }) =>
+      row.seq === null ? [] : [parseRow(row)],
+    )
+    const last = events.at(-1)
+    if (last !== undefined && events.length === range.limit) return { events, reached: parsePosition(last.position) }
+    const isPart = first !== undefined && first.lookedSeq !== null && first.lookedMicros !== null
+    return { events, reached: isPart ? { seq: first.lookedSeq, micros: first.lookedMicros } : null }
   }
 
   /**
-   * The brands are on the shards of the products, which no statement joins with the outbox. Events are read in pages, and then filtered.
+   * Events are read in pages, and then filtered. One statement over both tables would look at all events where few have these brands. On a
+   * cluster the brands are on the shards of the products.
    */
-  async function rangeOfBrands(range: EventRange, brands: readonly string[]): Promise<OutboxEvent[] | null> {
+  async function rangeOfBrands(range: EventRange, brands: readonly string[]): Promise<EventPage | null> {
     const found: OutboxEvent[] = []
-    for (let { after } = range; ;) {
-      const events = await readRange({ ...range, after, brands: null, limit: eventsAtOnce })
-      if (events === null) return null
-      const tokens = [...new Set(events.map(({ tokenId }) => tokenId.toString()))]
-      const rows = await database.query<{ tokenId: string }>(brandsStatement, [tokens, brands])
-      const known = new Set(rows.map(({ tokenId }) => tokenId))
-      found.push(...events.filter(({ tokenId }) => known.has(tokenId.toString())))
-      const last = events.at(-1)
-      if (last === undefined || events.length < eventsAtOnce || found.length >= range.limit)
-        return found.slice(0, range.limit)
-      after = last.seq
+    let { after } = range
+    for (let pages = 0; ; pages += 1) {
+      const page = await readRange({ ...range, after, limit: pages === 0 ? range.limit : eventsAtOnce })
+      if (page === null) return null
+      found.push(...(await eventsOfBrands(page.events, brands)))
+      const last = found[range.limit - 1]
+      if (last !== undefined) return { events: found.slice(0, range.limit), reached: parsePosition(last.position) }
+      if (page.reached === null || pages === mostPages) return { events: found, reached: page.reached }
+      after = page.reached.seq
     }
+  }
+
+  async function eventsOfBrands(events: readonly OutboxEvent[], brands: readonly string[]): Promise<OutboxEvent[]> {
+    if (events.length === 0) return []
+    const tokens = [...new Set(events.map(({ tokenId }) => tokenId.toString()))]
+    const rows = await database.query<{ tokenId: string }>(brandsStatement, [tokens, brands])
+    const known = new Set(rows.map(({ tokenId }) => tokenId))
+    return events.filter(({ tokenId }) => known.has(tokenId.toString()))
   }
 }
 
 const eventsAtOnce = 1_000
+/** The pages of 1,000 events that one read of a key with brands looks at. */
+const mostPages = 5
+/** The events that one read looks at where no index serves its filter. */
+const mostLooked = 10_000
 
 const brandsStatement = `select token_id::text as "tokenId" from asset
   where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
@@ -159,10 +178,12 @@ const microsOf = (table: string) => `(extract(epoch from ${table}.created_at) * 
 /** SQL for the place of a row. */
 export const positionColumns = (table: string) => `${table}.seq, ${microsOf(table)} as micros`
 
-type Row = Omit<OutboxEvent, 'tokenId' | 'position'> & Readonly<{ tokenId: string; micros: bigint; trimmed: bigint }>
-type TrimRow = Readonly<{ seq: null; trimmed: bigint }>
+type Row = Omit<OutboxEvent, 'tokenId' | 'position'> & Readonly<{ tokenId: string; micros: bigint }>
+/** `lookedSeq` and `lookedMicros` are the place up to which events were looked at. They are null at the end of the range. */
+type RangeRow = (Row | Readonly<{ seq: null }>) &
+  Readonly<{ trimmed: bigint; lookedSeq: bigint | null; lookedMicros: bigint | null }>
 
-function parseRow({ tokenId, micros, trimmed: _trimmed, ...row }: Row): OutboxEvent {
+function parseRow({ tokenId, micros, ...row }: Row): OutboxEvent {
   return { ...row, tokenId: BigInt(tokenId), position: formatPosition({ seq: row.seq, micros }) }
 }
 
@@ -177,19 +198,31 @@ const newestStatement = `select seq, micros from (
 
 const checkStatement = `select ${positionColumns('t')}, (select ${microsOf('o')} from outbox o where o.seq = $1) as given from outbox_trim t`
 
-/** An answer without events still has one row, of what was deleted. */
-function rangeStatement({ after, upTo, limit, topic, kinds, tokenId, brands = null }: EventRange) {
+/**
+ * An answer without events still has one row, of what was deleted. Each kind is read by itself, from its place in its index. Topics have no
+ * index, so that all events of a part of the range are looked at.
+ */
+function rangeStatement({ after, upTo, limit, topic, kinds, tokenId }: EventRange) {
   const values: unknown[] = [after, upTo, limit]
-  const wanted = ['o.seq > $1', 'o.seq <= $2']
-  wanted.push(topic === undefined ? 'o.kind is not null' : `o.topic = $${values.push(topic)}`)
-  if (kinds !== undefined) wanted.push(`o.kind = any($${values.push(kinds)}::text[])`)
+  const between = 'o.seq > $1 and o.seq <= $2'
+  const wanted = topic === undefined ? ['o.kind is not null', between] : [`o.topic = $${values.push(topic)}`]
   if (tokenId !== undefined) wanted.push(`o.token_id = $${values.push(tokenId.toString())}::text::numeric`)
-  if (brands !== null)
-    wanted.push(
-      `exists (select from asset a where a.token_id = o.token_id and a.brand = any($${values.push(brands)}::text[]))`,
-    )
-  const text = `select t.seq as trimmed, e.* from outbox_trim t left join lateral (
-      select ${columns} from outbox o where ${wanted.join(' and ')} order by o.seq limit $3) e on true
+  let from = 'outbox o'
+  let looked = 'select null::bigint as seq, null::bigint as micros'
+  if (topic !== undefined) {
+    const most = `$${values.push(mostLooked)}::int`
+    from = `(select * from outbox o where ${between} order by o.seq limit ${most}) o`
+    looked = `select ${positionColumns('o')} from outbox o where ${between} order by o.seq offset ${most} - 1 limit 1`
+  } else if (kinds !== undefined) {
+    const given = `$${values.push(kinds)}::text[]`
+    if (tokenId !== undefined) wanted.push(`o.kind = any(${given})`)
+    else
+      from = `unnest(${given}) as k (kind) cross join lateral (
+        select * from outbox o where ${afterOfKind('k.kind', '$1')} and o.seq <= $2 order by o.kind, o.seq limit $3) o`
+  }
+  const text = `select t.seq as trimmed, l.seq as "lookedSeq", l.micros as "lookedMicros", e.*
+    from outbox_trim t left join lateral (${looked}) l on true
+    left join lateral (select ${columns} from ${from} where ${wanted.join(' and ')} order by o.seq limit $3) e on true
     order by e.seq`
   return { text, values }
 }

@@ -76,16 +76,16 @@ export function createEventStream<Payload>(
     while (!isEnded) {
       hasOverflown = false
       const upTo = dispatcher.newest().seq
-      const events = upTo > passed ? await outbox.range({ ...filter, after: passed, upTo, limit: replaySize }) : []
-      if (events === null) return end(await goneError())
-      if (events.length > 0) {
-        const payloads = await load(events)
-        passed = events.at(-1)?.seq ?? passed
+      if (upTo > passed) {
+        const page = await outbox.range({ ...filter, after: passed, upTo, limit: replaySize })
+        if (page === null) return end(await goneError())
+        const { events, reached } = page
+        const payloads = events.length > 0 ? await load(events) : []
+        passed = reached?.seq ?? upTo
         replayed = payloads.filter(isWanted)
         if (replayed.length > 0) return
-        continue
+        if (reached !== null) continue
       }
-      if (upTo > passed) passed = upTo
       if (hasOverflown) continue
       isBehind = false
       return

@@ -98,7 +98,54 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(seqOf(await late.next()), 1n)
       await Promise.all([early.return(), late.return()])
     })
+
+    it('come in pages to a key with brands, also empty ones, each from where the one before ended', async () => {
+      const newest = await outboxStore(database).newest()
+      const insert = (token: number, count: number) =>
+        database.query(
+          `insert into outbox (topic, kind, token_id, payload) select 'tap', 'VERIFIED', $1::int, '{}' from generate_series(1, $2::int)`,
+          [token, count],
+        )
+      await insertAsset(database, { tokenId: 10, brand: 'Acme' })
+      await insertAsset(database, { tokenId: 11, brand: 'Bolt' })
+      for (const [token, count] of [
+        [11, 7_000],
+        [10, 3],
+        [11, 5_500],
+        [10, 2],
+        [11, 1],
+      ] as const)
+        await insert(token, count)
+      const last = (await outboxStore(database).newest()).seq
+      await until(() => dispatcher.newest().seq === last)
+      const forAcme = { ...contextValue, key: { ...contextValue.key, brands: ['Acme'] } }
+      let position = formatPosition(newest)
+      const lengths: number[] = []
+      const found: bigint[] = []
+      for (let more = true; more;) {
+        const document = parse(
+          `{ events(first: 2, after: "${position}") { edges { node { position } } pageInfo { hasNextPage endCursor } } }`,
+        )
+        const { data } = await execute({ schema, document, contextValue: forAcme })
+        const { edges, pageInfo } = data?.['events'] as EventPageData
+        lengths.push(edges.length)
+        found.push(...edges.map(({ node }) => parsePosition(node.position)?.seq ?? 0n))
+        more = pageInfo.hasNextPage
+        assert.ok(!more || pageInfo.endCursor !== null)
+        assert.ok(!more || (parsePosition(pageInfo.endCursor ?? '')?.seq ?? 0n) > (parsePosition(position)?.seq ?? 0n))
+        position = pageInfo.endCursor ?? ''
+      }
+      const expected = [7_001n, 7_002n, 7_003n, 12_504n, 12_505n].map((number) => newest.seq + number)
+      assert.deepEqual(found, expected)
+      assert.ok(lengths.includes(0), `pages of ${lengths.join(', ')}`)
+      assert.ok(lengths.length < 12, `pages of ${lengths.join(', ')}`)
+    })
   })
+
+type EventPageData = {
+  readonly edges: readonly { readonly node: { readonly position: string } }[]
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null }
+}
 
 /** Reads so many events, and ends the subscription. */
 async function readAll(stream: AsyncGenerator<ExecutionResult>, count: number): Promise<number> {

@@ -38,9 +38,7 @@ type EventArguments = {
   readonly productId?: string | null
 }
 
-/**
- * Reads of earlier events at one time for each key. It may have thousands of subscriptions, and with brands one read may look at all events.
- */
+/** Reads of earlier events at one time for each key. It may have thousands of subscriptions, and one read looks at thousands of events. */
 const lanesPerKey = 4
 
 export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
@@ -97,15 +95,18 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
         const range = { ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 }
         const found = await inLane(newLane(context.key), () => outbox.range(range))
         if (found === null) throw await goneError()
-        const nodes = (await load(found.slice(0, size))).filter(({ product }) => permits(brands, product))
+        const events = found.events.slice(0, size)
+        const nodes = (await load(events)).filter(({ product }) => permits(brands, product))
         const edges = nodes.map((node) => ({ node, cursor: node.position }))
+        const isFull = found.events.length > size
+        const reached = isFull ? events.at(-1)?.position : found.reached && formatPosition(found.reached)
         return {
           edges,
           pageInfo: {
-            hasNextPage: found.length > size,
+            hasNextPage: isFull || found.reached !== null,
             hasPreviousPage: isGiven(given.after),
             startCursor: edges[0]?.cursor ?? null,
-            endCursor: edges.at(-1)?.cursor ?? null,
+            endCursor: reached ?? edges.at(-1)?.cursor ?? null,
           },
           oldest: formatPosition(oldest),
           newest: formatPosition(newest),

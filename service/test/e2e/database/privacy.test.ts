@@ -173,7 +173,7 @@ for (const { name, open, skip } of testDatabases())
     it('erases the messages and taps of an owner, and keeps the trail, the feed and the data of others', async () => {
       const kept = await auditHead(database)
       const outbox = outboxStore(database)
-      const [first] = (await outbox.range({ after: 0n, upTo: 100n, limit: 10 })) ?? []
+      const [first] = (await outbox.range({ after: 0n, upTo: 100n, limit: 10 }))?.events ?? []
       assert.equal(first?.kind, 'VERIFIED')
       const place = { seq: first?.seq ?? 0n, micros: await microsOf(database, first?.seq ?? 0n) }
       const counts = { message: 1, tap: 1, presentation: 1, anomaly: 1, announcement: 1 }
@@ -195,9 +195,9 @@ for (const { name, open, skip } of testDatabases())
         after: counts,
       })
       assert.ok((await outbox.check(place)).known, 'a subscriber goes on from the event that was erased')
-      const events = await outbox.range({ after: place.seq - 1n, upTo: 100n, limit: 10 })
+      const page = await outbox.range({ after: place.seq - 1n, upTo: 100n, limit: 10 })
       assert.deepEqual(
-        events?.map(({ kind, tokenId }) => [kind, tokenId]),
+        page?.events.map(({ kind, tokenId }) => [kind, tokenId]),
         [['VERIFIED', 1n]],
       )
     })
