@@ -9,6 +9,11 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03'
 }
 
+/** Creates the error of a lock that was not given in time. */
+export function lockTimeout(message: string): Error {
+  return Object.assign(new Error(message), { code: '55P03' })
+}
+
 /** The database ended a statement because it ran too long. */
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'

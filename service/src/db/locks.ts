@@ -29,6 +29,11 @@ export const isLockHeld = (column: string): string =>
   `exists (select from pg_locks where locktype = 'advisory' and granted and classid = 84532004 and objid = ${column}::bigint::oid
      and database = (select oid from pg_database where datname = current_database()))`
 
+/** Returns the statement for the transactions that share a lock. It needs no lock itself. */
+export const holdersStatement = ([first, second]: Lock): string =>
+  `select virtualtransaction as holder from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
+     and classid = ${first} and objid = ${second} and database = (select oid from pg_database where datname = current_database())`
+
 /** Returns the statement that says whether no session holds a lock. */
 export const freeStatement = ([first, second]: Lock): string =>
   `select pg_try_advisory_xact_lock_shared(${first}, ${second}) as free`

@@ -36,6 +36,68 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.equal((await outbox.newest()).seq, 2n)
   })
 
+  it('keeps no writer waiting while it waits for an earlier one', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const outbox = outboxStore(database)
+    const [numbered, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const slow = database.transaction(async (sql) => {
+      await insert(sql, 1)
+      numbered.resolve()
+      await release.promise
+    })
+    await numbered.promise
+    await insert(database, 2)
+    const reading = Promise.all([outbox.after(0n, 10), outbox.newest()])
+    const writing = (async () => {
+      for (let times = 0; times < 20; times += 1)
+        await database.transaction(async (sql) => {
+          await sql.query('set local lock_timeout = 100')
+          await insert(sql, 3)
+        })
+    })()
+    await writing.finally(release.resolve)
+    await slow
+    const [events, newest] = await reading
+    assert.deepEqual([events[0]?.seq, events[1]?.seq], [1n, 2n])
+    assert.ok(newest.seq >= 2n)
+    assert.equal((await outbox.after(0n, 100)).length, 22)
+  })
+
+  it('gives every committed event once and in order, while writers commit and roll back in any order', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const outbox = outboxStore(database)
+    let isWriting = true
+    const write = async () => {
+      for (let times = 0; times < 100; times += 1)
+        await database
+          .transaction(async (sql) => {
+            await insert(sql, 1)
+            if (Math.random() < 0.3) await delay(Math.random() * 10)
+            await insert(sql, 2)
+            if (Math.random() < 0.2) throw new Error('undone')
+          })
+          .catch((error: Error) => assert.equal(error.message, 'undone'))
+    }
+    const writing = Promise.all(Array.from({ length: 6 }, write)).finally(() => (isWriting = false))
+    const given: bigint[] = []
+    const readAll = async () => {
+      const limit = 1 + Math.floor(Math.random() * 20)
+      const events = await outbox.after(given.at(-1) ?? 0n, limit)
+      given.push(...events.map(({ seq }) => seq))
+      return events.length
+    }
+    while (isWriting) await readAll()
+    await writing
+    while ((await readAll()) > 0);
+    const rows = await database.query<{ seq: bigint }>('select seq from outbox order by seq')
+    assert.deepEqual(
+      given,
+      rows.map(({ seq }) => seq),
+    )
+  })
+
   it('knows the places that it gave out, the last one also after it is deleted, and none of another database', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())

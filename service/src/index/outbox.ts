@@ -5,9 +5,11 @@
 import type { Hex } from '@touchstone/verdict'
 import { instant } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
-import { locks, lockStatement } from '../db/locks.ts'
+import { lockTimeout } from '../db/errors.ts'
+import { holdersStatement, locks } from '../db/locks.ts'
 import type { TransferStatus } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
+import { sleep } from '../lib/async/sleep.ts'
 import { withSpan } from '../lib/async/span.ts'
 
 /** The kinds of events of the feed. */
@@ -74,27 +76,42 @@ export type Place = Readonly<{ seq: bigint; micros: bigint }>
 
 export type OutboxStore = ReturnType<typeof outboxStore>
 
-export function outboxStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function outboxStore(database: Pick<Database, 'query' | 'dialect'>) {
   /**
-   * Reads when every number assigned so far is committed: writers share the lock until they commit. Later writers wait behind this one,
-   * so it does not wait long for a writer that hangs; it throws, and readers repeat.
+   * Waits until the writers of this moment have ended, for half a second. The numbers below an event that was visible before are then
+   * committed, or never will be. A writer takes the lock before its first number, and holds it until its commit is visible. It does not wait
+   * for a reader.
    */
-  const readCommitted = <Row>(text: string, values: readonly unknown[]): Promise<Row[]> =>
-    database.transaction(async (sql) => {
-      await sql.query('set local lock_timeout = 500')
-      await sql.query(lockStatement(locks.outbox))
-      return sql.query<Row>(text, values)
-    })
+  async function writersOfNow(): Promise<void> {
+    if (database.dialect === 'pglite') return // it runs one transaction at a time
+    const read = async () =>
+      (await database.query<{ holder: string }>(holdersStatement(locks.outbox))).map(({ holder }) => holder)
+    const until = performance.now() + mostWaitMs
+    let writers = await read()
+    for (let pauseMs = 1; writers.length > 0; pauseMs = Math.min(pauseMs * 2, 32)) {
+      if (performance.now() > until) throw lockTimeout('A writer holds the events.')
+      await sleep(pauseMs)
+      const holders = new Set(await read())
+      writers = writers.filter((writer) => holders.has(writer))
+    }
+  }
+
   return {
     /** Returns events after `seq`, the oldest first. No later call returns an event below one that was returned. */
     async after(seq: bigint, limit: number): Promise<OutboxEvent[]> {
-      if ((await database.query('select 1 from outbox where seq > $1 limit 1', [seq])).length === 0) return []
-      return (await readCommitted<Row>(afterStatement, [seq, limit])).map(parseRow)
+      const [last] = await database.query<{ seq: bigint }>(lastStatement, [seq])
+      if (last === undefined) return []
+      await writersOfNow()
+      return (await database.query<Row>(afterStatement, [seq, last.seq, limit])).map(parseRow)
     },
-    /** Returns the place of the last event, also of one that is deleted since. */
-    async newest(): Promise<Place> {
-      const [place] = await readCommitted<Place>(newestStatement, [])
-      return place ?? { seq: 0n, micros: 0n }
+    /**
+     * Returns the place of the last event, also of one that is deleted since. Every event below it is committed. `known` is a place that
+     * was returned before.
+     */
+    async newest(known?: Place): Promise<Place> {
+      const [place = { seq: 0n, micros: 0n }] = await database.query<Place>(newestStatement)
+      if (place.seq !== known?.seq || place.micros !== known.micros) await writersOfNow()
+      return place
     },
     /**
      * Returns events in the order of their numbers; `upTo` is the number of an event that was read. It looks at a bounded number of events,
@@ -190,7 +207,12 @@ function parseRow({ tokenId, micros, ...row }: Row): OutboxEvent {
 const columns = `${positionColumns('o')}, o.topic, o.kind, o.token_id::text as "tokenId",
   coalesce(o.payload->>'at', ${instant('coalesce(o.happened_at, o.created_at)')}) as at, o.retracts, o.payload`
 
-const afterStatement = `select ${columns} from outbox o where o.seq > $1 order by o.seq limit $2`
+/** Readers wait so long for a writer, in milliseconds. Then they throw, and repeat. */
+const mostWaitMs = 500
+
+const lastStatement = 'select seq from outbox where seq > $1 order by seq desc limit 1'
+
+const afterStatement = `select ${columns} from outbox o where o.seq > $1 and o.seq <= $2 order by o.seq limit $3`
 
 const newestStatement = `select seq, micros from (
     select ${positionColumns('o')} from outbox o union all select ${positionColumns('t')} from outbox_trim t) p

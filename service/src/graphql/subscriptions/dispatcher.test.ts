@@ -195,6 +195,51 @@ for (const { name, open, skip } of testDatabases()) {
       await stop()
     })
 
+    it('reads no events without a subscriber, and knows the newest', async () => {
+      const outbox = outboxStore(database)
+      let reads = 0
+      const after: typeof outbox.after = (...range) => {
+        reads += 1
+        return outbox.after(...range)
+      }
+      await start({ outbox: { ...outbox, after }, pollMs: 20 })
+      await insert(database, 'tap', 3n, 300)
+      const { seq } = await outbox.newest()
+      await until(() => dispatcher.newest().seq === seq)
+      assert.equal(reads, 0)
+      const { events, stop } = subscriber()
+      await insert(database, 'tap', 4n)
+      await until(() => events.length > 0)
+      assert.deepEqual(
+        events.map((event) => event.seq),
+        [seq + 1n],
+      )
+      await stop()
+    })
+
+    it('sends a first subscriber what is committed while the newest event is looked up', async () => {
+      const outbox = outboxStore(database)
+      let [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      answer.resolve()
+      const newest: typeof outbox.newest = async (...known) => {
+        const place = await outbox.newest(...known)
+        asked.resolve()
+        await answer.promise
+        return place
+      }
+      await start({ outbox: { ...outbox, newest }, pollMs: 20 })
+      const first = dispatcher.newest().seq + 1n
+      answer = Promise.withResolvers<void>()
+      await insert(database, 'tap', 3n)
+      asked = Promise.withResolvers<void>()
+      await Promise.race([asked.promise, delay(200)])
+      const { events, stop } = subscriber()
+      answer.resolve()
+      await until(() => events.length > 0)
+      assert.equal(events[0]?.seq, first)
+      await stop()
+    })
+
     it('overflows no subscriber that reads, in a burst of many times the queue', async () => {
       await start()
       const reader = subscriber({ topic: 'tap' }, () => delay(1))

@@ -31,7 +31,7 @@ export type EventDispatcherOptions<Payload> = {
   readonly outbox: {
     readonly after: (seq: bigint, limit: number) => Promise<readonly OutboxEvent[]>
     readonly check: (place: Place) => Promise<{ readonly known: boolean }>
-    readonly newest: () => Promise<Place>
+    readonly newest: (known?: Place) => Promise<Place>
   }
   /** Calls back when there may be new events. */
   readonly listen: (onNotice: () => void) => AsyncDisposable
@@ -55,6 +55,9 @@ const mostPauses = 500
 const standstillPauses = 50
 const mostTries = 5
 
+/** The time between two rounds during a stream of notices, in ms. */
+const spacingMs = 20
+
 /** A start waits a minute for a writer that holds the events. */
 const startPauses: readonly number[] = Array.from({ length: 60 }, () => 500)
 
@@ -69,7 +72,7 @@ export async function createEventDispatcher<Payload>(
 ): Promise<EventDispatcher<Payload>> {
   const { outbox, listen, load, log, startPausesMs = startPauses, pollMs = 1_000 } = options
   const channels = new Map<bigint | 'any', Set<Subscription<Payload>>>()
-  let last = await retry(outbox.newest, {
+  let last = await retry(() => outbox.newest(), {
     pausesMs: startPausesMs,
     isRetryable: isLockTimeout,
     onRetry: () => log.warn('the start waits: a writer holds the events'),
@@ -96,6 +99,7 @@ export async function createEventDispatcher<Payload>(
         await catchUp()
         if (isFailing) log.info('events are read again')
         isFailing = false
+        if (isWoken) await sleep(spacingMs)
       }
     } catch (error) {
       if (!isFailing) log.warn('events not read', { reason: reasonOf(error) })
@@ -107,13 +111,22 @@ export async function createEventDispatcher<Payload>(
 
   async function catchUp(): Promise<void> {
     for (;;) {
+      if (channels.size === 0) return skip()
       const events = await outbox.after(last.seq, roundSize)
       // A restored backup or a promoted standby may lack the last event and count again, even past its number. The check follows the read.
       if (!(await outbox.check(last)).known) return startAnew()
       if (events.length === 0) return
       await deliver(events)
-      if (isClosed) return
+      if (isClosed || events.length < roundSize) return
     }
+  }
+
+  /** Goes on to the newest event, without a subscriber. One that came meanwhile gets the events before it. */
+  async function skip(): Promise<void> {
+    const newest = await outbox.newest(last)
+    if (!(await outbox.check(last)).known) return startAnew()
+    if (channels.size === 0) last = newest
+    else isWoken = true
   }
 
   async function startAnew(): Promise<void> {
