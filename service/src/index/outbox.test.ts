@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { isLockTimeout } from '../db/errors.ts'
+import { retry } from '../lib/async/retry.ts'
 import { outboxStore, trimOutbox, type Place } from './outbox.ts'
 import { indexStore } from './store.ts'
 import type { Sql } from '../db/database.ts'
@@ -48,7 +50,8 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     })
     await numbered.promise
     await insert(database, 2)
-    const reading = Promise.all([outbox.after(0n, 10), outbox.newest()])
+    const patiently = { pausesMs: Array.from({ length: 60 }, () => 100), isRetryable: isLockTimeout }
+    const reading = retry(() => Promise.all([outbox.after(0n, 10), outbox.newest()]), patiently)
     const writing = (async () => {
       for (let times = 0; times < 20; times += 1)
         await database.transaction(async (sql) => {
@@ -84,7 +87,8 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     const given: bigint[] = []
     const readAll = async () => {
       const limit = 1 + Math.floor(Math.random() * 20)
-      const events = await outbox.after(given.at(-1) ?? 0n, limit)
+      const patiently = { pausesMs: Array.from({ length: 60 }, () => 100), isRetryable: isLockTimeout }
+      const events = await retry(() => outbox.after(given.at(-1) ?? 0n, limit), patiently)
       given.push(...events.map(({ seq }) => seq))
       return events.length
     }
