@@ -1,4 +1,4 @@
-/** What a pass of the reconciler does beside a provider that contradicts the others (spec §4.8). */
+/** A pass of the reconciler beside a provider that contradicts the others (spec §4.8). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toHex } from 'viem'

@@ -55,7 +55,7 @@ for (const { name, open, skip } of testDatabases())
         cwd: '/',
         signal: stopping.signal,
       }
-      const session = { io, store: { database } } as unknown as Session
+      const session = { io, store: { database }, chain: null } as unknown as Session
       const program = new Command('touchstone')
       program.addCommand(exportCommand(async (work) => void (await work(session))))
       const error = await runWithin(program, ['export', ...argv], io).then(
@@ -108,7 +108,7 @@ for (const { name, open, skip } of testDatabases())
       lock.serve(async (argv, io) => {
         // As if the reader had taken the first page and no more before the interrupt.
         const drained = async () => void (io.signal.aborted || (await once(io.signal, 'abort')))
-        const session = { io: { ...io, drained }, store: { database } } as unknown as Session
+        const session = { io: { ...io, drained }, store: { database }, chain: null } as unknown as Session
         const program = new Command('touchstone')
         program.addCommand(exportCommand(async (work) => void (await work(session))))
         const error = await runWithin(program, argv, io).catch((fault: Error) => fault)
