@@ -97,8 +97,8 @@ export function createReconciler(options: ReconcilerOptions) {
     )
     await slots.orphaned(block, unsure)
     const rows = await ledger.settledIn(block)
-    const failures = await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)
-    for (const failure of [...failures, ...unread]) throw failure
+    const failures = [...(await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)), ...unread]
+    if (failures.length > 0) throw failures[0]
   }
 
   /** Notes the new block of a transaction that was mined again. Throws where it is still in the removed one: providers disagree. */

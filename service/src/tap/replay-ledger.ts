@@ -239,7 +239,8 @@ const prunedPauseMs = 60_000
 
 /**
  * Creates the pruning that the leader calls again and again. It deletes taps that were first seen more than `days` ago, and what is
- * recorded of them, and rests for a minute when none is left, and after a failure. No deleted tap verifies again, because the last counter of its tag stays.
+ * recorded of them. It rests for a minute when none is left, and after a failure. No deleted tap verifies again, because the last counter
+ * of its tag stays.
  */
 export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
@@ -249,13 +250,15 @@ export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly da
     if (performance.now() < restsUntil) return
     restsUntil = performance.now() + prunedPauseMs
     const before = await momentBefore(sql, days)
+    let isMoreLeft = false
     // One that fails, as at the statement limit, keeps no other from its rows.
     const failures = await eachConcurrently(statements, 1, async (statement) => {
       for (let steps = 0; steps < pruneSteps; steps += 1)
         if ((await sql.query(statement, [before, pruneRows])).length < pruneRows) return
-      restsUntil = 0 // more is left
+      isMoreLeft = true
     })
     if (failures.length > 0) throw failures[0]
+    if (isMoreLeft) restsUntil = 0
   }
 }
 
