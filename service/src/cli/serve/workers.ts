@@ -18,7 +18,7 @@ const killAfterMs = 10_000
 /**
  * A worker that leaves this many pings in a row unanswered hangs: half a minute. No collection of garbage and no work of a request takes as
  * long, and systemd waits a minute for the primary. Pings are counted, not time: a primary that stands still, as in a machine that sleeps,
- * sends none. A worker that starts has five minutes until its first answer, because it reads the program first.
+ * sends none. A worker that starts has five minutes for an answer, because it reads the program meanwhile.
  */
 const usualPatience = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
 
@@ -109,7 +109,7 @@ export async function startWorkers({
 }
 
 /** Sends pings to the workers, and kills one that hangs. It is replaced as one that died, or does not start. */
-function sendPings({ pingEveryMs, mostUnanswered, mostAtStart }: typeof usualPatience, log: Log) {
+function sendPings(patience: typeof usualPatience, log: Log) {
   type Watched = { unanswered: number; most: number; isServing: boolean }
   const watched = new Map<Worker, Watched>()
 
@@ -128,16 +128,16 @@ function sendPings({ pingEveryMs, mostUnanswered, mostAtStart }: typeof usualPat
   }
 
   // An answer that has arrived is read before the immediate runs: then the primary was late, not the worker.
-  const timer = setInterval(() => setImmediate(sendRound), pingEveryMs).unref()
+  const timer = setInterval(() => setImmediate(sendRound), patience.pingEveryMs).unref()
   return {
     watch(worker: Worker): void {
-      const state = { unanswered: 0, most: mostAtStart, isServing: false }
+      const state = { unanswered: 0, most: patience.mostAtStart, isServing: false }
       watched.set(worker, state)
-      worker.on('message', () => Object.assign(state, { unanswered: 0, most: mostUnanswered }))
+      worker.on('message', () => Object.assign(state, { unanswered: 0 }))
     },
     serves(worker: Worker): void {
       const state = watched.get(worker)
-      if (state !== undefined) state.isServing = true
+      if (state !== undefined) Object.assign(state, { most: patience.mostUnanswered, isServing: true })
     },
     /** Returns whether at least one worker answers: at most its last ping is unanswered. */
     isAnswering: (): boolean => [...watched.values()].some((state) => state.isServing && state.unanswered <= 1),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import cluster, { type Worker } from 'node:cluster'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createNotifier } from '../../../src/cli/serve/notify.ts'
 import { startWorkers } from '../../../src/cli/serve/workers.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -17,7 +18,8 @@ import { get } from '../../support/processes/workers.ts'
 import { until } from '../../support/wait.ts'
 
 type Line = { event: string; place?: number; worker: number }
-const patience = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart: 240 } // a busy machine takes half a minute to read the program
+const mostAtStart = 4_800 // a busy machine takes more than a minute to read the program
+const patience = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart }
 
 describe('workers that hang', { skip: noPostgres }, () => {
   let chain: WriterWorld
@@ -49,12 +51,23 @@ describe('workers that hang', { skip: noPostgres }, () => {
     await chain?.close()
   })
 
-  let isNextStopped = false
-  function remember({ process: child }: Worker): void {
+  let [isNextStopped, isNextPaused] = [false, false]
+  const pauseMs = patience.pingEveryMs * (patience.mostUnanswered + 8)
+  let paused = Promise.resolve<unknown>(undefined)
+  function remember(worker: Worker): void {
+    const child = worker.process
     if (isNextStopped) child.kill('SIGSTOP')
-    isNextStopped = false
+    if (isNextPaused) worker.once('message', pause)
+    ;[isNextStopped, isNextPaused] = [false, false]
+    patience.mostAtStart = mostAtStart
     children.add(child)
     child.once('exit', () => children.delete(child))
+  }
+  /** Stops a worker that has answered once, for longer than one that serves may be silent. */
+  function pause(this: Worker, message: unknown): void {
+    assert.notEqual(message, 'started')
+    this.process.kill('SIGSTOP')
+    paused = sleep(pauseMs).then(() => this.process.kill('SIGCONT'))
   }
   const pids = () => {
     const places: number[] = []
@@ -87,10 +100,21 @@ describe('workers that hang', { skip: noPostgres }, () => {
   it('are killed and replaced also while they start', async () => {
     const [former = 0, before] = [pids()[0], killed().length]
     isNextStopped = true
+    patience.mostAtStart = patience.mostUnanswered // of the worker that is stopped; its start has read it when `remember` runs
     process.kill(former, 'SIGKILL')
     await until(() => killed().length === before + 1)
     await until(() => pids()[0] !== former)
     await isServed()
+  })
+
+  it('are not killed while they read the program, though they have answered before', async () => {
+    const [former = 0, before] = [pids()[0], killed()]
+    isNextPaused = true
+    process.kill(former, 'SIGKILL')
+    await until(() => pids()[0] !== former)
+    assert.equal(await paused, true)
+    await isServed()
+    assert.deepEqual(killed(), before)
   })
 
   it('let the watchdog of systemd wait while none answers', { skip: noServiceManager }, async () => {
