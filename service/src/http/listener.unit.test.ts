@@ -52,7 +52,7 @@ describe('a listener', () => {
     await listener.close()
   })
 
-  it('gives up on headers that do not arrive within two seconds of their deadline', { timeout: 120_000 }, async () => {
+  it('gives up on headers that do not arrive within two seconds of their deadline', { timeout: 240_000 }, async () => {
     const listener = await listen({ ...options, onRequest: () => {}, headersTimeoutMs: 100 })
     const began = performance.now()
     assert.match(await raw(listener.port, 'GET / HTTP/1.1\r\nHost: a\r\nX: '), /^HTTP\/1.1 408 /)
@@ -81,7 +81,7 @@ describe('a listener', () => {
   it(
     'closes without failing a request: those under way finish, busy connections get `Connection: close`, new ones are refused',
     {
-      timeout: 120_000,
+      timeout: 240_000,
     },
     async () => {
       const listener = await listen({
@@ -109,7 +109,7 @@ describe('a listener', () => {
     },
   )
 
-  it('ends within its bound although a request never ends', { timeout: 120_000 }, async () => {
+  it('ends within its bound although a request never ends', { timeout: 240_000 }, async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<unknown>()
     const listener = await listen({ ...options, onRequest: arrive })
     const hanging = get(listener.port, new Agent())

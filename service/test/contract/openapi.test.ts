@@ -24,7 +24,7 @@ const contract = readContract(text)
 describe('the OpenAPI description', () => {
   it('has not one problem for the linter', async () => {
     const script = fileURLToPath(new URL('../../../scripts/openapi.ts', import.meta.url))
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [script], { timeout: 120_000 })
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [script], { timeout: 240_000 })
     assert.match(stdout + stderr, /Your API description is valid/)
     assert.doesNotMatch(stdout + stderr, /warning|error/i)
   })

@@ -43,7 +43,7 @@ describe('test files of one process', () => {
   function run(...args: readonly string[]) {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const all = ['--test', `--import=${testProcess}`, ...args]
-    return spawnSync(process.execPath, all, { cwd: folder, env, encoding: 'utf8', timeout: 120_000 })
+    return spawnSync(process.execPath, all, { cwd: folder, env, encoding: 'utf8', timeout: 240_000 })
   }
 
   it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))

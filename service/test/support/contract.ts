@@ -150,7 +150,7 @@ export function send(
     const length: Record<string, string> =
       body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
     const outgoing = httpRequest(
-      { hostname, port, method, path: target, headers: { ...headers, ...length }, agent, timeout: 120_000 },
+      { hostname, port, method, path: target, headers: { ...headers, ...length }, agent, timeout: 240_000 },
       (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { sleep } from '../../src/lib/async/sleep.ts'
 
-const longestMs = 120_000
+const longestMs = 300_000
 
 /** Resolves to true when it holds, and to false when it did not come to hold. The pauses grow, because a check may cost queries. */
 export async function eventually(holds: () => boolean | Promise<boolean>): Promise<boolean> {

@@ -62,7 +62,7 @@ describe('a remote registration file', () => {
     })
 
   for (const path of ['/silent', '/drip'])
-    it(`is nothing after its time for ${path}, which does not end by itself`, { timeout: 120_000 }, async () => {
+    it(`is nothing after its time for ${path}, which does not end by itself`, { timeout: 240_000 }, async () => {
       const remote = toServer(150)
       assert.equal(await remote.text(`https://agent.example${path}`), null)
       await remote.close()
@@ -99,7 +99,7 @@ describe('a remote registration file', () => {
     ['a public and a private one', ['93.184.215.14', '10.0.0.1']],
     ['a private one of IPv6', ['fd00::1']],
   ] as const)
-    it(`is not fetched when the name resolves to ${what}, and not waited for`, { timeout: 120_000 }, async () => {
+    it(`is not fetched when the name resolves to ${what}, and not waited for`, { timeout: 240_000 }, async () => {
       const lookup: LookupFunction = (_host, { all }, done) => {
         const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
         if (all === true) done(null, found)

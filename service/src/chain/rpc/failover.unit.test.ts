@@ -59,7 +59,7 @@ describe('a read of one provider', () => {
     assert.deepEqual([asked, counts.failovers], [[0, 1, 2], 2])
   })
 
-  it('asks another one beside a slow one, and takes the first answer', { timeout: 120_000 }, async () => {
+  it('asks another one beside a slow one, and takes the first answer', { timeout: 240_000 }, async () => {
     const { answer, counts } = asks([{ hangs: true }, { says: 'quick' }])
     assert.equal(await answer, 'quick')
     assert.equal(counts.hedges, 1)
@@ -142,7 +142,7 @@ describe('a read that two must agree on', () => {
     assert.equal(await answer, 'a')
   })
 
-  it('replaces one that fails, is slow, or does not have the block', { timeout: 120_000 }, async () => {
+  it('replaces one that fails, is slow, or does not have the block', { timeout: 240_000 }, async () => {
     for (const first of [{}, { fails: 'non-canonical' as const }, { hangs: true }]) {
       assert.equal(await asks([first, { says: 'a' }, { says: 'a' }], two).answer, 'a')
     }

@@ -19,7 +19,7 @@ describe('of two providers', () => {
     provider.set('none')
   }
 
-  it('the second answers while a stalled first one does not', { timeout: 120_000 }, async () => {
+  it('the second answers while a stalled first one does not', { timeout: 240_000 }, async () => {
     const { source } = sourceOver(urls(), { attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 })
     const head = await source.head()
     for (let read = 0; read < 10; read++) await source.call(cell, '0x', head)

@@ -65,7 +65,7 @@ describe('the chain over one provider', () => {
   })
 
   for (const [what, fault, spoiled] of faults) {
-    it(`is unavailable, soon, on ${what}`, { timeout: 120_000 }, async () => {
+    it(`is unavailable, soon, on ${what}`, { timeout: 240_000 }, async () => {
       const { source } = sourceOver([first.url], endless.includes(fault.name) ? quick : patient)
       const block = await headOf(anvil)
       first.set(fault)
@@ -145,7 +145,7 @@ describe('the chain over one provider', () => {
     await source.head()
   })
 
-  it('keeps to the deadline of the caller', { timeout: 120_000 }, async () => {
+  it('keeps to the deadline of the caller', { timeout: 240_000 }, async () => {
     const { source } = sourceOver([first.url], patient)
     const head = await source.head()
     first.set('hang')
@@ -211,7 +211,7 @@ describe('the chain over one provider', () => {
 
 describe('the chain over two providers', () => {
   for (const [what, fault] of faults) {
-    it(`is read from the second when the first shows ${what}`, { timeout: 120_000 }, async () => {
+    it(`is read from the second when the first shows ${what}`, { timeout: 240_000 }, async () => {
       const { source } = sourceOver([first.url, second.url], patient)
       first.set(fault)
       const head = await source.head()
@@ -235,7 +235,7 @@ function behind(end: Block): Fault {
 describe('the logs of a range', () => {
   it(
     'are not read from a provider that lacks its last block: it would leave out the newest',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const { source } = sourceOver([first.url, second.url], patient)
       const head = await source.head()

@@ -103,7 +103,7 @@ describe('the data directory lock', () => {
     const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
     const script = `import { acquireDataFolder } from ${module}; await acquireDataFolder(${JSON.stringify(dataDir)}).then(() => console.log('acquired'), (error) => console.log(error.message)); process.exit()`
     const argv = [...namespace.argv, process.execPath, '--input-type=module', '--eval', script]
-    const { stdout } = await promisify(execFile)(namespace.command, argv, { timeout: 60_000 })
+    const { stdout } = await promisify(execFile)(namespace.command, argv, { timeout: 240_000 })
     assert.equal(
       stdout.trim(),
       `A service in another container, or on another machine, holds the data folder ${dataDir}: run the command there (docker exec), or end that service first.`,
@@ -174,7 +174,7 @@ describe('the data directory lock', () => {
     const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
     const script = `import { tryAcquire } from ${module}; await tryAcquire(${JSON.stringify(file)}).catch((error) => console.log(error.message))`
     const argv = ['--input-type=module', '--eval', script]
-    const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 60_000 })
+    const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 240_000 })
     assert.match(stdout, /^Nothing can be written to the data folder .* another DATA_DIR\.$/m)
   })
 

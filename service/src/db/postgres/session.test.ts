@@ -113,7 +113,7 @@ describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
     assert.deepEqual(await database.transaction((sql) => sql.query('select 1 as one')), [{ one: 1 }])
   })
 
-  it('counts as lost within seconds when the network swallows everything', { timeout: 120_000 }, async () => {
+  it('counts as lost within seconds when the network swallows everything', { timeout: 240_000 }, async () => {
     await using network = await openNetwork(database.url)
     const through = await openDatabase({ url: network.url })
     const leader = await through.hold([84532, 9])
@@ -127,7 +127,7 @@ describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
     await through.close()
   })
 
-  it('keeps trying while PostgreSQL is away, and ends at once when it is closed', { timeout: 120_000 }, async (t) => {
+  it('keeps trying while PostgreSQL is away, and ends at once when it is closed', { timeout: 240_000 }, async (t) => {
     await using network = await openNetwork(database.url)
     const through = await openDatabase({ url: network.url })
     const { received } = await listen(through)

@@ -181,7 +181,7 @@ describe('a client', { skip: noPostgres }, () => {
     for (const socket of [first, seventh, ...others]) socket?.close()
   })
 
-  it('gets 1001 when the server stops, and is dropped when it does not answer', { timeout: 120_000 }, async () => {
+  it('gets 1001 when the server stops, and is dropped when it does not answer', { timeout: 240_000 }, async () => {
     await using own = await startSockets(database)
     const polite = new WebSocket(own.url, 'graphql-transport-ws')
     await once(polite, 'open')

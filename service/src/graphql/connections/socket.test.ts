@@ -202,7 +202,7 @@ describe('the key of a socket', { skip: noPostgres }, () => {
     assert.ok(!world.lines.join('\n').includes(world.key))
   })
 
-  it('closes with 4403 soon after it is revoked, and no event reaches it any more', { timeout: 120_000 }, async () => {
+  it('closes with 4403 soon after it is revoked, and no event reaches it any more', { timeout: 240_000 }, async () => {
     const { text, id } = await world.newKey(['read'])
     const { ended } = subscribe(world.connect(text), verified)
     const other = subscribe(world.connect(), verified)

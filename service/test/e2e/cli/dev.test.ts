@@ -69,7 +69,7 @@ describe('npm start', () => {
     const shown = [/"CLAIMED"/, /Every field agrees/, /Every field agrees/, /"verified":true/, /signatures are valid/]
     for (const [index, what] of [...shown, new RegExp(`"totalCount":${products.length}`)].entries()) {
       // A reader's terminal stands anywhere, and finds the machine's own Node at first.
-      const machine = { cwd: '/', env: { HOME: dataDir, PATH: '/usr/local/bin:/usr/bin:/bin' }, timeout: 60_000 }
+      const machine = { cwd: '/', env: { HOME: dataDir, PATH: '/usr/local/bin:/usr/bin:/bin' }, timeout: 240_000 }
       const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `${setup}\n${commands[index]}`], machine)
       assert.match(stdout, what, commands[index])
     }

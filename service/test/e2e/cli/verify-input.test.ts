@@ -68,7 +68,7 @@ describe('touchstone verify rejects', () => {
     await rejects(['http://127.0.0.1:1/api/asset/%zz', ...rpc], /A token id is a decimal number/)
   })
 
-  it('a file that is no document, and ends on one without an end', { timeout: 60_000 }, async () => {
+  it('a file that is no document, and ends on one without an end', { timeout: 240_000 }, async () => {
     const at = (name: string) => join(folder, name)
     await mkdir(at('folder'))
     execFileSync('mkfifo', [at('fifo')])

@@ -133,7 +133,7 @@ describe('a backup', { skip: noPostgres }, () => {
     const seen = await full.seen(full.world.urls)
     for (const { settings } of [first, second]) {
       const service = await full.serve(settings)
-      await service.components.indexer.until(BigInt((await full.world.rpc('eth_blockNumber', [])) as string), 120_000)
+      await service.components.indexer.until(BigInt((await full.world.rpc('eth_blockNumber', [])) as string), 600_000)
       assert.deepEqual(await full.seen(service.urls), seen)
       const { used, unused } = full
       assert.match(await textOf(service.urls.verification, `/api/verify?${queryOf(used)}`), /"reason":"replayed"/)

@@ -77,14 +77,14 @@ describe('an embedded database on a full disk', { skip }, () => {
     await assert.rejects(openDatabase({ dataDir: store }), isFull)
   })
 
-  it('is named by a command with folder and remedy', { timeout: 120_000 }, async () => {
+  it('is named by a command with folder and remedy', { timeout: 240_000 }, async () => {
     rmSync(join(store, 'pg_wal'), { recursive: true })
     fill(1_000_000)
     const { exit, err } = await touchstone(['key', 'list'], { DATA_DIR: disk }).ended
     assert.deepEqual([exit, err], [1, `touchstone: ${remedy}\n`])
   })
 
-  it('is named by a backup, which leaves no file there', { timeout: 120_000 }, async () => {
+  it('is named by a backup, which leaves no file there', { timeout: 240_000 }, async () => {
     const data = testFolder()
     mkdirSync(join(data, 'keys'))
     await copyEmptyPglite(join(data, 'store'))

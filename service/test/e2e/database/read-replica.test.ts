@@ -33,7 +33,7 @@ describe('a read replica', { skip: clusterSkip }, () => {
   const logged = (event: string) => world.lines.filter((line) => line.includes(`"${event}"`)).length
   async function mint(name: string): Promise<bigint> {
     const tokenId = await world.mint({ name })
-    assert.ok(await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000))
+    assert.ok(await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 600_000))
     return tokenId
   }
   async function listed(): Promise<string[]> {

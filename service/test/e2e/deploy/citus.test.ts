@@ -74,7 +74,7 @@ describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false },
     if ('uid' in user) chownSync(folder, user.uid, user.gid)
     writeFileSync(join(folder, 'password'), password)
     const run = (program: string, ...args: string[]) =>
-      promisify(execFile)(program, args, { ...user, cwd: folder, env, timeout: 120_000 })
+      promisify(execFile)(program, args, { ...user, cwd: folder, env, timeout: 240_000 })
     const first = await freePorts(3)
     nodes = [0, 1, 2].map((index) => `127.0.0.1:${first + index}`)
     await Promise.all(
@@ -120,7 +120,7 @@ describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false },
   const joinNodes = () => {
     const [coordinator, ...workers] = nodes
     const all = { ...env, CITUS_COORDINATOR: coordinator, CITUS_WORKERS: workers.join(' ') }
-    return promisify(execFile)('sh', [join(root, component, 'join.sh')], { env: all, timeout: 120_000 })
+    return promisify(execFile)('sh', [join(root, component, 'join.sh')], { env: all, timeout: 240_000 })
   }
 
   it('makes a cluster of nodes that ask for passwords, and may be repeated', async () => {

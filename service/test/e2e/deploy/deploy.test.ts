@@ -214,7 +214,7 @@ describe('deploy/kubernetes', () => {
     const made = (overlay: string) => {
       const text = execFileSync('kubectl', ['kustomize', join(folder, 'overlays', overlay)], {
         encoding: 'utf8',
-        timeout: 60_000,
+        timeout: 240_000,
       })
       return parseAllDocuments(text).map((document) => document.toJS() as Resource)
     }
@@ -319,7 +319,7 @@ describe('deploy/systemd', () => {
     const path = join(folder, 'touchstone.service')
     writeFileSync(path, unit)
     const analyze = (...args: string[]) =>
-      spawnSync('systemd-analyze', [...args, path], { encoding: 'utf8', timeout: 60_000 })
+      spawnSync('systemd-analyze', [...args, path], { encoding: 'utf8', timeout: 240_000 })
     const verified = analyze('verify', '--man=no')
     assert.equal(verified.status, 0, verified.stderr)
     assert.doesNotMatch(verified.stderr, /touchstone\.service/)

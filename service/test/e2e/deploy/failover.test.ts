@@ -13,7 +13,7 @@ import { freePort } from '../../support/free-port.ts'
 const skipOf = (program: string) =>
   process.env['REQUIRE_SERVICES'] === '1' || existsSync(program) ? false : `no ${program}`
 const run = (program: string, args: readonly string[], env: Record<string, string> = {}) =>
-  spawnSync(program, args, { encoding: 'utf8', timeout: 60_000, env: { ...process.env, ...env } })
+  spawnSync(program, args, { encoding: 'utf8', timeout: 240_000, env: { ...process.env, ...env } })
 const passwords = Object.fromEntries(
   ['SUPERUSER', 'REPLICATION', 'REWIND'].map((name) => [`PATRONI_${name}_PASSWORD`, 'secret']),
 )

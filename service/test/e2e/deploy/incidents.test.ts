@@ -201,7 +201,7 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
     await world.write({ kind: 'flag', tokenId: item.tokenId, bits: 4, reasonHash: noMetadata })
     await until(async () => (await verdictOf(item.tokenId))['flagged'] === true)
     const words = { TOKEN: String(item.tokenId), REASON: 'recall' }
-    await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000)
+    await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 600_000)
     assert.match(await done(title, 0, words), /FLAGGED[^]*flag/)
     assert.match(await done(title, 1, words), /^flagged +false/m)
     await until(async () => (await verdictOf(item.tokenId))['flagged'] === false)

@@ -123,7 +123,7 @@ describe('acts that take two', () => {
     const ids = []
     for (const tokenId of [own, other])
       ids.push((await step('recycler', 'recycleProduct', { productId: String(tokenId) })).approval.id)
-    await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 10_000)
+    await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 600_000)
     assert.deepEqual(
       (await listed('acme')).map((row) => row.id),
       [ids[0]],

@@ -276,7 +276,7 @@ describe('GET /api/asset/ over a raw socket', () => {
       }
       const socket = connect(Number(port), '127.0.0.1', () => sendFrom(0)).setNoDelay()
       const chunks: Buffer[] = []
-      socket.setTimeout(120_000, () => socket.destroy(new Error('no answer in time')))
+      socket.setTimeout(240_000, () => socket.destroy(new Error('no answer in time')))
       socket.on('data', (chunk) => chunks.push(chunk))
       socket.on('error', reject)
       socket.on('close', () => {

@@ -60,7 +60,7 @@ for (const { name, open, skip } of testDatabases()) {
         indexer.start()
         for (let block = 0; block < depth; block += 1)
           await chain.send(operator.address, 'mint', [block % 2 ? alice.address : bob.address, hash(block)])
-        assert.ok(await indexer.until(await chain.head(), 120_000))
+        assert.ok(await indexer.until(await chain.head(), 600_000))
         await chain.reorg(depth)
         await atHead(indexer, chain)
         await assertIndexIsChain(chain, database)

@@ -37,14 +37,14 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     first.start()
     second.start()
     await mint()
-    const seen = await Promise.all([first, second].map(async (one) => one.until(await chain.head(), 120_000)))
+    const seen = await Promise.all([first, second].map(async (one) => one.until(await chain.head(), 600_000)))
     assert.deepEqual(seen, [true, true])
     const roles = await Promise.all([first, second].map(async (one) => (await one.status()).role))
     assert.deepEqual(roles.toSorted(), ['follower', 'leader'])
     const [leader, follower] = roles[0] === 'leader' ? [first, second] : [second, first]
     await leader.close()
     await mint()
-    assert.ok(await follower.until(await chain.head(), 120_000))
+    assert.ok(await follower.until(await chain.head(), 600_000))
     assert.equal((await follower.status()).role, 'leader')
     await follower.close()
     await assertIndexIsChain(chain, database)
@@ -72,10 +72,10 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     await asleep.promise
     const other = indexerOver(chain, database, { lock: alone })
     other.start()
-    assert.ok(await other.until(await chain.head(), 120_000))
+    assert.ok(await other.until(await chain.head(), 600_000))
     await chain.reorg(1)
     await mint()
-    assert.ok(await other.until(await chain.head(), 120_000))
+    assert.ok(await other.until(await chain.head(), 600_000))
     await other.close()
     const before = await database.query('select * from history order by 1, 2')
     const closing = paused.close()
@@ -115,7 +115,7 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     leader.start()
     for (let block = 0; block < 2; block += 1) {
       await mint()
-      assert.ok(await leader.until(await chain.head(), 120_000))
+      assert.ok(await leader.until(await chain.head(), 600_000))
     }
     await leader.close()
     assert.deepEqual(late, [false])
@@ -126,11 +126,11 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     await chain.mine(1)
     const first = indexerOver(chain, database)
     first.start()
-    assert.ok(await first.until(await chain.head(), 120_000))
+    assert.ok(await first.until(await chain.head(), 600_000))
     const known = await indexStore(database).cursor()
     assert.ok(known !== null)
     await mint()
-    assert.ok(await first.until(await chain.head(), 120_000))
+    assert.ok(await first.until(await chain.head(), 600_000))
     await first.close()
     await database.query('update index_cursor set number = $1, hash = decode($2, $3)', [
       known.number,
@@ -151,7 +151,7 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     })
     assert.deepEqual(await database.query('select * from history order by 1, 2'), before)
     await rebuildIndex(database)
-    assert.ok(await next.until(await chain.head(), 120_000))
+    assert.ok(await next.until(await chain.head(), 600_000))
     await next.close()
     await assertIndexIsChain(chain, database)
   })
@@ -173,7 +173,7 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     const indexer = indexerOver(chain, database, { pollMs: 3_600_000 })
     indexer.start()
     for (let block = 0; block < 5; block += 1) {
-      assert.ok(await indexer.until(await chain.head(), 120_000))
+      assert.ok(await indexer.until(await chain.head(), 600_000))
       await mint()
     }
     await indexer.close()

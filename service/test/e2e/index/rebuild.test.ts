@@ -15,7 +15,7 @@ describe('touchstone index rebuild', () => {
   it('ends when the index was read again, also where the leader has not noticed yet', async () => {
     await world.mint()
     const { source, indexer, database } = world.components
-    await indexer.until((await source.head()).number, 120_000)
+    await indexer.until((await source.head()).number, 600_000)
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
     const asked = world.faults.count('eth_getLogs')
     world.faults.set({ methods: ['eth_getLogs'], held })

@@ -133,7 +133,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.locator('.proof > summary').click()
     const recheck = async (sentence: RegExp) => {
       await page.getByRole('button', { name: 'Recheck now' }).click()
-      await outcome.getByText(sentence).waitFor({ timeout: 120_000 })
+      await outcome.getByText(sentence).waitFor({ timeout: 240_000 })
     }
     await recheck(/^Every field agrees with the blockchain at block \d+\.$/)
     assert.ok((await outcome.locator('dl > div').count()) > 10)
@@ -153,7 +153,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.locator('.proof > summary').click()
     await page.getByLabel('Provider').fill(world.bareUrl)
     await page.getByRole('button', { name: 'Recheck now' }).click()
-    await page.getByText('Nothing was checked').waitFor({ timeout: 120_000 })
+    await page.getByText('Nothing was checked').waitFor({ timeout: 240_000 })
   })
 
   it('tests an owner without sending the address anywhere', async () => {
@@ -164,7 +164,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     const test = async (address: string, answer: string) => {
       await page.getByLabel('Wallet address').fill(address)
       await page.getByRole('button', { name: 'Test', exact: true }).click()
-      await page.getByText(answer, { exact: true }).waitFor({ timeout: 120_000 })
+      await page.getByText(answer, { exact: true }).waitFor({ timeout: 240_000 })
     }
     const [operator = '', , owner = ''] = publishedAddresses
     await test(owner, 'Yes, this address holds the item.')

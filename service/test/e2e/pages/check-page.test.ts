@@ -43,7 +43,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     browser.open(`${world.url}/check?lang=en#${jws}`, more)
   type Opened = Awaited<ReturnType<typeof open>>
   const says = (page: Opened, title: string) =>
-    page.locator('[data-checked] h2').getByText(title, { exact: true }).waitFor({ timeout: 60_000 })
+    page.locator('[data-checked] h2').getByText(title, { exact: true }).waitFor({ timeout: 240_000 })
 
   /** Reads the block, again where a busy machine did not answer in time. */
   async function readBlock(page: Opened): Promise<void> {

@@ -37,7 +37,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   async function step(page: Opened, name: string, { button, sentence }: { button: string; sentence: string }) {
     const form = page.locator(`form[data-step="${name}"]`)
     await form.getByRole('button', { name: `${button} ${walletName}` }).click()
-    await form.locator('.outcome').getByText(sentence, { exact: true }).waitFor({ timeout: 120_000 })
+    await form.locator('.outcome').getByText(sentence, { exact: true }).waitFor({ timeout: 240_000 })
   }
   const unfold = (page: Opened, title: string) => page.getByText(title, { exact: true }).click()
 
@@ -61,7 +61,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     const { record } = (await world.components.reader.read(item.tokenId)).asset
     assert.deepEqual([record.state, record.owner.toLowerCase()], [4, wallet.account.address.toLowerCase()])
     await page.goto(own.tapOf(item))
-    await page.getByText('An owner has claimed this item.').waitFor({ timeout: 120_000 })
+    await page.getByText('An owner has claimed this item.').waitFor({ timeout: 240_000 })
     assert.equal(await page.locator('form[data-step="claim"]').count(), 0)
   })
 
@@ -92,14 +92,14 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await writeFile(video, await videoOf(await buyer.locator('form[data-step="address"] .qr').screenshot()))
     await owner.locator('#to').fill('')
     await owner.getByRole('button', { name: 'Scan the code of the other side' }).click()
-    await owner.locator('.viewer').waitFor({ state: 'hidden', timeout: 120_000 })
+    await owner.locator('.viewer').waitFor({ state: 'hidden', timeout: 240_000 })
     assert.equal(await owner.locator('#to').inputValue(), address)
     assert.deepEqual((await audit(owner, 'dark')).broken, [])
     ownerWallet.signer = newAccount()
     await offer('This signature is not that of the wallet. Nothing has changed.')
     ownerWallet.signer = seller
     await owner.getByRole('button', { name: `Offer with ${walletName}` }).click()
-    await owner.waitForURL(/\/t\/\d+-\d+/, { timeout: 120_000 })
+    await owner.waitForURL(/\/t\/\d+-\d+/, { timeout: 240_000 })
     const signed = ownerWallet.signed.at(-1)
     assert.deepEqual([signed?.primaryType, signed?.message['to']], ['InitiateTransfer', address.toLowerCase()])
     const link = await owner.locator('#link').innerText()
@@ -121,7 +121,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await accept('It is on record under your wallet now.')
     assert.equal(await own.ownerOf(item), rightful.address.toLowerCase())
 
-    await owner.getByText('It was accepted. The record has a new owner now.').waitFor({ timeout: 120_000 })
+    await owner.getByText('It was accepted. The record has a new owner now.').waitFor({ timeout: 240_000 })
 
     // The offer is used up.
     await buyer.goto(link)
@@ -185,7 +185,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await page.getByText('There is a report that only the maker can lift.').waitFor()
     await page.getByRole('button', { name: 'Lift the report with' }).click()
     await until(async () => (await flagsOf()) === 4)
-    await page.locator('form[data-step="call"]', { hasText: 'Lift' }).waitFor({ state: 'detached', timeout: 60_000 })
+    await page.locator('form[data-step="call"]', { hasText: 'Lift' }).waitFor({ state: 'detached', timeout: 240_000 })
     assert.equal((await audit(page, 'light')).broken.join(), '')
   })
 
@@ -256,7 +256,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
       page
         .locator(`form[data-step="${name}"] .outcome`)
         .getByText(sentence, { exact: true })
-        .waitFor({ timeout: 120_000 })
+        .waitFor({ timeout: 240_000 })
 
     await seller.goto(local(own.tapOf(item)))
     await unfold(seller, 'Claim it')
@@ -276,7 +276,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await unfold(seller, 'Pass it on')
     await seller.locator('#to').fill(address)
     await withPasskey(seller, 'offer', 'Offer with a passkey')
-    await seller.waitForURL(/\/t\/\d+-\d+/, { timeout: 120_000 })
+    await seller.waitForURL(/\/t\/\d+-\d+/, { timeout: 240_000 })
     await buyer.goto(seller.url())
     await unfold(buyer, 'Accept it')
     await withPasskey(buyer, 'accept', 'Accept with a passkey')

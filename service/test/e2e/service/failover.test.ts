@@ -65,13 +65,13 @@ describe('a service with two providers', () => {
   }
 
   for (const fault of ['die', 'hang', 'other-chain', 'rpc-error'] satisfies FaultName[]) {
-    it(`writes, claims, reads transfers and sells while the first shows ${fault}`, { timeout: 120_000 }, async () => {
+    it(`writes, claims, reads transfers and sells while the first shows ${fault}`, { timeout: 240_000 }, async () => {
       providers[0]?.set(fault)
       await asksAll()
     })
   }
 
-  it('executes 35 of 35 writes, and a sale, while 30 % of all answers fail', { timeout: 120_000 }, async () => {
+  it('executes 35 of 35 writes, and a sale, while 30 % of all answers fail', { timeout: 240_000 }, async () => {
     const supply = await world.mint()
     const { faults } = world.components.chainClients.writes.stats()
     const [first, second] = providers as [FaultRpc, FaultRpc]
@@ -115,7 +115,7 @@ describe('a service with two providers', () => {
 
   it(
     'offers no payment while none can be taken: 503 with Retry-After, then 402 again',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       for (const provider of providers) provider.set('die')
       const away = await until(unpaid, 503)

@@ -41,7 +41,7 @@ it('answers the first request that a listener accepts, however early', async () 
   let early = false
   for (let tries = 0; tries < 20_000 && answered === undefined; tries += 1) {
     early = !open
-    answered = await fetch(`http://127.0.0.1:${port}/graphql`, { signal: AbortSignal.timeout(120_000) }).then(
+    answered = await fetch(`http://127.0.0.1:${port}/graphql`, { signal: AbortSignal.timeout(240_000) }).then(
       ({ status }) => status,
       (error: Error) => {
         if (error.name === 'TimeoutError') throw error

@@ -21,7 +21,7 @@ describe('GET /metrics', () => {
   let host: string
   before(async () => {
     world = await startWorld()
-    await world.components.indexer.until(1n, 120_000)
+    await world.components.indexer.until(1n, 600_000)
     metrics = createMetrics({ version: '0.1.0', log })
     const { reader, source, chainClients, indexer } = world.components
     metrics.watch({ reader, chain: source, chainClients, indexer })

@@ -78,7 +78,7 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
   const channel = channelOf(lower(moneyAccounts.payer), lower(moneyAccounts.minter), { receiver })
   const deposit = await depositPayload(payer, channel, { amount: 1_000_000n, sum: 10_000n })
   assert.equal((await buyThrough(world.urls.gateway, 1n, deposit)).status, 200)
-  await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000)
+  await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 600_000)
 
   /** An empty place for a restore; with `url` in PostgreSQL. */
   async function place(engine: 'PGlite' | 'PostgreSQL') {

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { freePort } from '../free-port.ts'
 import { until } from '../wait.ts'
 
-const limits = { timeout: 120_000 }
+const limits = { timeout: 240_000 }
 const bin = globSync('/usr/lib/postgresql/*/bin')
   .sort()
   .findLast((folder) => globSync(`${folder}/initdb`).length > 0)

@@ -86,7 +86,7 @@ export async function startIndexChain({ version = 2 }: { version?: 1 | 2 } = {})
     reorg: (depth: number) => rpc('anvil_reorg', [depth, []]),
     head: async () => BigInt((await rpc('eth_blockNumber')) as Hex),
     source: (options: Partial<ChainSourceOptions> = {}, url = chain.url) =>
-      sourceOver([url], { contract, attemptTimeoutMs: 5_000, readTimeoutMs: 10_000, ...options }).source,
+      sourceOver([url], { contract, ...options }).source,
     /** All events of tokens, decoded by viem. */
     async events() {
       const logs: OracleLog[] = []

@@ -48,7 +48,7 @@ export async function startBrowser(urls: readonly string[], more: readonly strin
   /** `allowed`: complaints that the test expects. A request to any other host is one that it does not. */
   async function open(url: string, options: BrowserContextOptions & { allowed?: RegExp } = {}): Promise<Opened> {
     const context = await browser.newContext(options)
-    context.setDefaultTimeout(120_000) // as long as a busy machine may take
+    context.setDefaultTimeout(240_000) // as long as a busy machine may take
     await context.addInitScript(patience)
     const page = await context.newPage()
     const complaints: string[] = []
@@ -90,7 +90,7 @@ export async function shows(page: Page, text: string): Promise<void> {
   await page
     .locator(heading)
     .filter({ hasText: new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`) })
-    .waitFor({ timeout: 120_000 })
+    .waitFor({ timeout: 240_000 })
 }
 
 /** The source of axe-core, which runs in a page. */

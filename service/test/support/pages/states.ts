@@ -146,7 +146,7 @@ export async function scriptedStates(world: PageWorld): Promise<ScriptedState[]>
       ...state(`check-${name}`, `${url}/check#${jws}`),
       async act(page) {
         await page.locator('[data-checked] h2').waitFor()
-        await page.locator('[data-checked] .checks, [data-checked].tone-stop').waitFor({ timeout: 60_000 })
+        await page.locator('[data-checked] .checks, [data-checked].tone-stop').waitFor({ timeout: 240_000 })
         await act?.(page)
       },
     }) satisfies ScriptedState
@@ -208,13 +208,13 @@ async function scanByCamera(page: Page): Promise<void> {
 
 async function readBlock(page: Page): Promise<void> {
   await page.locator('[data-provider] button').click()
-  await page.locator('.checks li').nth(3).and(page.locator('.yes')).waitFor({ timeout: 60_000 })
+  await page.locator('.checks li').nth(3).and(page.locator('.yes')).waitFor({ timeout: 240_000 })
 }
 
 async function recheck(page: Page): Promise<void> {
   await page.locator('.proof > summary').click()
   await page.locator('[data-recheck] button').click()
-  await page.locator('[data-recheck] .outcome dl').waitFor({ timeout: 120_000 })
+  await page.locator('[data-recheck] .outcome dl').waitFor({ timeout: 240_000 })
 }
 
 async function reportDifference(page: Page): Promise<void> {

@@ -9,7 +9,7 @@ import { testFolder } from '../folder.ts'
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url))
 const git = async (...args: string[]) =>
-  (await promisify(execFile)('git', ['-C', root, ...args], { timeout: 60_000, maxBuffer: 1 << 20 })).stdout.trim()
+  (await promisify(execFile)('git', ['-C', root, ...args], { timeout: 240_000, maxBuffer: 1 << 20 })).stdout.trim()
 
 /** The OpenAPI description is JSON in older versions. */
 const needed = 'service/openapi.*'
@@ -61,7 +61,7 @@ export async function extractVersion(commit: string): Promise<{ cli: string }> {
     'docs',
     'package.json',
   )
-  await promisify(execFile)('tar', ['-xf', archive, '-C', folder], { timeout: 60_000 })
+  await promisify(execFile)('tar', ['-xf', archive, '-C', folder], { timeout: 240_000 })
   await linkPackages(join(root, 'node_modules'), join(folder, 'node_modules'), ['@touchstone', '.cache'])
   await linkPackages(join(root, 'service/node_modules'), join(folder, 'service/node_modules'), [])
   await mkdir(join(folder, 'node_modules/@touchstone'))

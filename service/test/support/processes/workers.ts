@@ -69,7 +69,7 @@ export function startLoad({ port, path, clients = 8 }: { port: number; path: str
 /** Returns the status, or the code of the failure. */
 export function get(port: number, path: string, agent?: Agent): Promise<string> {
   return new Promise((resolve) => {
-    const outgoing = request({ port, host: '127.0.0.1', path, agent: agent ?? false, timeout: 120_000 }, (response) => {
+    const outgoing = request({ port, host: '127.0.0.1', path, agent: agent ?? false, timeout: 240_000 }, (response) => {
       response.resume()
       response.on('end', () => resolve(String(response.statusCode)))
       response.on('error', () => resolve('cut'))
