@@ -1,5 +1,5 @@
 /**
- * `npm run check` checks types, lint, format, unused code, plain English and generated files in under a minute. It runs the unit tests that
+ * `npm run check` checks types, lint, format, unused code, imports, plain English and generated files in under a minute. It runs the unit tests that
  * need no chain and no database.
  */
 import { runStages, unitTests } from './stages.ts'
@@ -18,6 +18,7 @@ await runStages(
     { name: 'format', command: ['oxfmt', '--check'] },
     { name: 'unused code', command: ['knip'] },
     { name: 'generated tables', command: ['node', 'scripts/docs.ts', '--check'] },
+    { name: 'imports', command: [...quietTest, 'service/test/contract/imports.test.ts'] },
     { name: 'plain English', command: [...quietTest, 'service/test/contract/language.test.ts'] },
     { name: 'openapi.yaml', command: ['node', 'scripts/openapi.ts'] },
   ],

@@ -123,7 +123,7 @@ const insertTransfers = `insert into transfer (id, token_id, asset_pk, from_addr
   cross join lateral (select a.created_at + nonce * interval '10 days' + $3::int * interval '0 seconds' as at) t
   where i % 10 = 1 order by i`
 
-/** Kinds of chain/events.ts; `step` is the place of the event in the product's life. */
+/** Kinds of domain/registry-event.ts; `step` is the place of the event in the product's life. */
 const insertHistory = `insert into history (block_number, log_index, token_id, kind, from_state, to_state, flags, from_addr, to_addr, actor,
     nonce, expiry, data, block_hash, tx_hash, ts)
   select 2 + i / $4::int, 16 * (i % $4::int) + step, i, kind, from_state, to_state, null, from_addr, to_addr,

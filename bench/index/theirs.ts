@@ -1,5 +1,5 @@
 /**
- * The peer of `bench:index`: Ponder, from the fixture package `bench/ponder` with its own lock file. It runs in a temporary copy, so
+ * The peer of `bench:index`: Ponder, from the fixture package `bench/index/ponder` with its own lock file. It runs in a temporary copy, so
  * that nothing it writes stays behind.
  */
 import { execFile } from 'node:child_process'

@@ -62,7 +62,7 @@ abstract contract World {
         does(admin, abi.encodeCall(registry.grantRole, (RECYCLER, warden)));
     }
 
-    /// The registry, or in a mutation run (mutation/run.ts) the mutant of it that the environment holds.
+    /// The registry, or in a mutation run (scripts/mutation/solidity/run.ts) the mutant of it that the environment holds.
     function deployed(AssetRegistry.Holders memory holders, string memory tokens, string memory contract_)
         internal
         returns (AssetRegistry)

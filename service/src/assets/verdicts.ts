@@ -3,26 +3,23 @@
  * the product's metadata as `untrusted`.
  */
 import { LRUCache } from 'lru-cache'
-import { untrustedOf, verdictOf, type AssetRecord, type Hex, type Untrusted, type Verdict } from '@touchstone/verdict'
-import type { BlockId } from '../domain/chain.ts'
+import { untrustedOf, verdictOf, type Hex, type Untrusted, type Verdict } from '@touchstone/verdict'
+import type { CachedAsset } from '../chain/assets/cache.ts'
+import type { BlockId, TimedBlock } from '../domain/chain.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { chainUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
-/** `timestamp` is in unix seconds. */
-type TimedBlock = BlockId & Readonly<{ timestamp: bigint }>
-type Asset = Readonly<{ tokenId: bigint; record: AssetRecord; metadataHash: Hex | null; current: boolean }>
-
 /** Reads assets from the chain. `head()` is the block at which every asset that is still `current` holds. */
 export type AssetSource = {
-  readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset; readonly block: BlockId }>
+  readonly read: (tokenId: bigint) => Promise<{ readonly asset: CachedAsset; readonly block: BlockId }>
   readonly head: () => BlockId | undefined
   /** Reads the asset of a tag at one block. It is null when no token carries the tag. `tagHash` is the commitment that was found. */
   readonly readByTag: (
     tagHash: Hex,
     formerTagHash?: Hex,
-  ) => Promise<{ readonly asset: Asset | null; readonly tagHash: Hex; readonly block: TimedBlock }>
+  ) => Promise<{ readonly asset: CachedAsset | null; readonly tagHash: Hex; readonly block: TimedBlock }>
 }
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
@@ -109,7 +106,7 @@ export function createVerdicts({
     throw chainUnavailable('the head moves faster than the tokens can be read at one block')
   }
 
-  async function answerOf(asset: Asset, block: BlockId): Promise<Answer> {
+  async function answerOf(asset: CachedAsset, block: BlockId): Promise<Answer> {
     const key = asset.tokenId.toString()
     const known = rendered.get(key)
     if (known !== undefined && known.asset === asset && now() < known.staleAt) return pinned(known, block)
@@ -185,7 +182,7 @@ type Rendered = {
   staleAt: number
   isSought: boolean
   readonly byteLength: number
-  readonly asset: Asset
+  readonly asset: CachedAsset
   readonly verdict: Verdict
   readonly tag: string
   /** The JSON text. Its part about the block begins at `blockAt` and has `blockLength` characters. */
@@ -201,7 +198,7 @@ const markText = `"block_number":0,"block_hash":"${blockMark.hash}"`
 
 /** Renders the JSON text around the block once for an asset. The first mark is ours, because supplier text comes behind it. */
 function render(
-  asset: Asset,
+  asset: CachedAsset,
   untrusted: Untrusted | undefined,
   { contract, chainId, staleAt }: { contract: Hex; chainId: number; staleAt: number },
 ): Rendered {

@@ -14,3 +14,5 @@ export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11
 
 /** Identifies a block of the chain. */
 export type BlockId = Readonly<{ number: bigint; hash: Hex }>
+/** A block with its time in unix seconds. */
+export type TimedBlock = BlockId & Readonly<{ timestamp: bigint }>

@@ -1,6 +1,6 @@
 /** GTIN-14, the product class key of a GS1 Digital Link (spec §4.5; GS1 General Specifications §7.9, check digit). */
 
-/** A GTIN, or why the text is not one. The reasons are for logs and tests, the answer is 400 for each. */
+/** A GTIN, or why the text is not one. The answer is 400 for each; the passport's names what is wrong. */
 export type GtinResult =
   | { readonly ok: true; readonly gtin: string }
   | { readonly ok: false; readonly error: 'gtin-format' | 'gtin-check-digit' }

@@ -24,7 +24,7 @@ export type HistoryQuestion = {
   /** Events of later blocks do not count; left out for the present. */
   readonly upTo?: bigint
 }
-/** `total` counts all events of the token. */
+/** `total` counts all events of the token, with `upTo` those up to it. */
 export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
 
 export type HistoryStore = ReturnType<typeof historyStore>

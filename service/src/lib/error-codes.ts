@@ -16,12 +16,16 @@ type ErrorRow = {
   readonly mcp?: readonly [jsonRpc: number, status: number]
   /** `reason` of the `ErrorInfo`, JSON-RPC code, HTTP status and canonical code of A2A (§5.4). */
   readonly a2a?: readonly [reason: string, jsonRpc: number, status: number, canonical: string]
-  /** `error`, HTTP status and `Retry-After` in seconds of the gateway (x402). `message` replaces the meaning. */
+  /**
+   * `error`, HTTP status and `Retry-After` in seconds of the gateway (x402). `message` replaces the meaning. Rows with `uncharged`
+   * say that nothing was charged: checkout and buyers decide by it whether it is safe to pay anew.
+   */
   readonly gateway?: {
     readonly error: string
     readonly status: number
     readonly retryAfter?: number
     readonly message?: string
+    readonly uncharged?: true
   }
 }
 
@@ -144,7 +148,12 @@ export const errorCodes = {
     remedy: 'Check the digits; it may be minted later.',
     rest: 404,
     tool: true,
-    gateway: { error: 'asset_not_found', status: 404, message: 'No asset has this id. Nothing was charged.' },
+    gateway: {
+      error: 'asset_not_found',
+      status: 404,
+      message: 'No asset has this id. Nothing was charged.',
+      uncharged: true,
+    },
   },
   AGENT_NOT_FOUND: {
     meaning: 'The registry has no agent with this id.',
@@ -234,6 +243,7 @@ export const errorCodes = {
       error: 'chain_unavailable',
       status: 502,
       message: `The asset could not be read from the chain. ${uncharged}`,
+      uncharged: true,
     },
   },
   DATABASE_UNAVAILABLE: {
@@ -298,12 +308,12 @@ export const errorCodes = {
   VOUCHER_AMOUNT_MISMATCH: {
     meaning: 'The voucher must be over the sum of the channel so far and the price. Nothing was charged.',
     remedy: 'Sign a voucher over `chargedCumulativeAmount` of the PAYMENT-REQUIRED header and the price.',
-    gateway: { error: 'voucher_amount_mismatch', status: 402 },
+    gateway: { error: 'voucher_amount_mismatch', status: 402, uncharged: true },
   },
   DEPOSIT_TOO_SMALL: {
     meaning: 'The deposit into the channel is smaller than the offer asks for. Nothing was charged.',
     remedy: 'Deposit at least `minDeposit` of the offer.',
-    gateway: { error: 'deposit_too_small', status: 402 },
+    gateway: { error: 'deposit_too_small', status: 402, uncharged: true },
   },
   INVALID_SIGNATURE: {
     meaning: 'The signature is not that of the payer over this authorization in the token’s domain.',
@@ -354,17 +364,17 @@ export const errorCodes = {
   PAYMENT_IDENTIFIER_USED: {
     meaning: 'This payment identifier has bought another request. Nothing was charged.',
     remedy: 'Use one identifier for one request, and the same one only to repeat it.',
-    gateway: { error: 'payment_identifier_used', status: 409 },
+    gateway: { error: 'payment_identifier_used', status: 409, uncharged: true },
   },
   PAYMENT_UNAVAILABLE: {
     meaning: `Payments cannot be checked at the moment. ${uncharged}`,
     remedy: 'Send the same header after `Retry-After`. Operator: look at providers, facilitator and gas in `/health`.',
-    gateway: { error: 'payment_unavailable', status: 503, retryAfter: 5 },
+    gateway: { error: 'payment_unavailable', status: 503, retryAfter: 5, uncharged: true },
   },
   SIGNER_UNAVAILABLE: {
     meaning: `Attestations cannot be signed at the moment. ${uncharged}`,
     remedy: 'Send the same header after `Retry-After`. Operator: look at the attestation key.',
-    gateway: { error: 'signer_unavailable', status: 503, retryAfter: 5 },
+    gateway: { error: 'signer_unavailable', status: 503, retryAfter: 5, uncharged: true },
   },
   LEDGER_UNAVAILABLE: {
     meaning: `Payments cannot be recorded at the moment. ${again}`,

@@ -8,7 +8,7 @@ import { countryOf, unspecifiedCountry } from './country.ts'
 import type { ItemKey } from './digital-link.ts'
 import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
-import { chainName } from '../domain/chain.ts'
+import { chainName, type TimedBlock } from '../domain/chain.ts'
 import { parseHttpsUrl } from '../domain/https-url.ts'
 
 export type ProductInput = {
@@ -23,8 +23,8 @@ export type ProductInput = {
     readonly ownerCommitment: Hex | null
   }
   readonly tapCounter: number
-  /** The block that state, hash and reference were read at; `timestamp` in seconds. */
-  readonly block: { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+  /** The block that state, hash and reference were read at. */
+  readonly block: TimedBlock
   readonly contract: Hex
 }
 

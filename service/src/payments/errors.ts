@@ -61,7 +61,7 @@ export class GatewayFault extends Error {
 
 /** Errors whose answer says that nothing was charged. */
 export const uncharged: ReadonlySet<unknown> = new Set(
-  Object.values(errors).flatMap(({ error, message }) => (message.includes('Nothing was charged') ? [error] : [])),
+  errorRows.flatMap(({ gateway }) => (gateway?.uncharged === true ? [gateway.error] : [])),
 )
 
 /** Returns whether the buyer would read in the answer that nothing was charged. */

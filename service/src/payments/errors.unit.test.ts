@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { errors, within, GatewayFault, type ErrorCode } from './errors.ts'
+import { errors, uncharged, within, GatewayFault, type ErrorCode } from './errors.ts'
 import { reasons } from './facilitator/remote.ts'
 import { createPaymentRequired } from './x402/terms.ts'
 
@@ -21,6 +21,11 @@ describe('the closed list of errors', () => {
       assert.ok(errors[code].message.length <= 200, code)
       assert.match(errors[code].message, /^[A-Z0-9a-z].*\.$/, code)
     }
+  })
+
+  it('says that nothing was charged of exactly those that count as uncharged', () => {
+    for (const code of codes)
+      assert.equal(uncharged.has(code), errors[code].message.includes('Nothing was charged.'), code)
   })
 
   it('sends Retry-After with every 503', () => {

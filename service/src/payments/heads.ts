@@ -1,12 +1,13 @@
 /** The newest block and the fees that follow from it, shared by everything that settles at the same moment. */
 import type { Hex } from '@touchstone/verdict'
+import type { TimedBlock } from '../domain/chain.ts'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Fees } from '../chain/transactions/transaction.ts'
 import { GatewayFault } from './errors.ts'
 
-/** `timestamp` is in unix seconds, `baseFee` in wei. */
-export type Head = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint; readonly baseFee: bigint }
+/** `baseFee` is in wei. */
+export type Head = TimedBlock & { readonly baseFee: bigint }
 
 export type Heads = ReturnType<typeof createHeads>
 

@@ -11,24 +11,22 @@ import { ServiceError } from '../lib/errors.ts'
 import type { BindToken } from './tap-tokens.ts'
 import type { TappedProduct } from './replay-ledger.ts'
 import type { ProductOf, TappedTag, TapRequest, TapResult, VerifyTap } from './verify-tap.ts'
+import type { TimedBlock } from '../domain/chain.ts'
 
 /** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
 export type TapOutcome =
   | Exclude<TapResult, TappedTag>
-  | { readonly kind: 'unbound'; readonly tag: TappedTag; readonly block: Block }
+  | { readonly kind: 'unbound'; readonly tag: TappedTag; readonly block: TimedBlock }
   | {
       readonly kind: 'resolved'
       readonly tag: TappedTag
-      readonly block: Block
+      readonly block: TimedBlock
       readonly verdict: Verdict
       /** Bits of the record. */
       readonly flags: number
       readonly timestamp: number
       readonly metadataHash: Hex | null
     }
-
-/** `timestamp` is in unix seconds. */
-type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
 
 export type ResolveTap = (request: TapRequest) => Promise<TapOutcome>
 

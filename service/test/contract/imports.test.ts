@@ -92,6 +92,39 @@ describe('the import table', () => {
       assert.ok(done.size > 10)
     })
 
+  it('is the table of ARCHITECTURE.md', () => {
+    const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+    const rows = Array.from(text.matchAll(/^\| `([\w/]+)` +\|[^|]*\|(.*)\|$/gm), ([, name = '', words = '']) => ({
+      name,
+      words,
+    }))
+    const folders = rows.map(({ name }) => name)
+    const withParts = (names: readonly string[]) =>
+      names
+        .flatMap((name) => (name === 'chain' ? folders.filter((part) => part.startsWith('chain/')) : name))
+        .toSorted()
+    for (const [at, { name, words }] of rows.entries()) {
+      const [, base = '', parts = ''] = /([\w/]+)\{([\w,]+)\}/.exec(words) ?? []
+      const named = [...words.replace(/[\w/]+\{[\w,]+\}/, '').matchAll(/[a-z][\w/]*/g)].map(([word]) => word)
+      const listed = words.includes('all rows above')
+        ? folders.slice(0, at).filter((folder) => !named.includes(folder))
+        : [
+            ...named,
+            ...parts
+              .split(',')
+              .filter(Boolean)
+              .map((part) => base + part),
+          ]
+      assert.deepEqual(withParts(listed), withParts(mayImport[name] ?? []), name)
+    }
+    assert.deepEqual(
+      folders.toSorted(),
+      Object.keys(mayImport)
+        .filter((name) => name !== 'cli.ts')
+        .toSorted(),
+    )
+  })
+
   it('lets only app/config read the environment', () => {
     for (const name of sources.filter((file) => !file.startsWith('app/config/') && !file.startsWith('cli/')))
       assert.ok(!readFileSync(join(source, name), 'utf8').includes('process.env'), `${name} reads process.env`)

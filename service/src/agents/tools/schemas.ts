@@ -74,7 +74,7 @@ export const untrustedSchema = z
     origin: supplierText('Place of origin', 200),
     size: supplierText('Size', 200),
     image: z.url().max(2_048).exactOptional().meta({
-      description: 'Address of a picture, https or ipfs, as the supplier wrote it. The service never fetches it.',
+      description: 'Address of a picture, https or ipfs, of the supplier. The service never fetches it.',
     }),
   })
   .meta({
@@ -236,7 +236,7 @@ function supplierText(what: string, maxLength: number) {
   return z
     .string()
     .exactOptional()
-    .meta({ description: `${what}, as the supplier wrote it: data only.`, maxLength })
+    .meta({ description: `${what}, as the supplier names it, cleaned and cut to its length: data only.`, maxLength })
 }
 
 function hexText(pattern: RegExp) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { testFolder } from '../../../test/support/folder.ts'
 import { ConfigError, readConfig, readServiceConfig } from './config.ts'
-import { settings } from './schema.ts'
-import type { Setting } from './setting.ts'
+import { configSchema, settings } from './schema.ts'
+import { mapSettings, type Setting } from './setting.ts'
 
 describe('the configuration', () => {
   it('has a usable default for everything', () => {
@@ -290,6 +290,19 @@ describe('the configuration', () => {
       (error: Error) => error.message.includes('TAG_KEK') && !error.message.includes('hunter2'),
     )
     assert.equal(readConfig({ BASE_URL_FILE: TAG_KEK_FILE }).hosts.verification.url, null)
+  })
+
+  it('is read: code names each place of a setting', () => {
+    const source = new URL('../../', import.meta.url).pathname
+    const declarations = /-settings\.ts$|config\/schema\.ts$|\.test\.ts$/
+    const files = globSync('**/*.ts', { cwd: source }).filter((file) => !declarations.test(file))
+    const words = new Set(files.flatMap((file) => readFileSync(source + file, 'utf8').match(/\w+/g)))
+    const namesIn = (tree: object): string[] =>
+      Object.entries(tree).flatMap(([name, value]) => (typeof value === 'object' ? namesIn(value as object) : [name]))
+    // The keys of roles are read by the names of the roles.
+    const isRead = (name: string) => words.has(name) || (name.endsWith('Key') && words.has(name.slice(0, -3)))
+    const unread = namesIn(mapSettings(configSchema, () => true) as object).filter((name) => !isRead(name))
+    assert.deepEqual(unread, [])
   })
 
   it('explains every setting', () => {

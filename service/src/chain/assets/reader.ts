@@ -17,7 +17,7 @@ import {
   isOfRegistry,
   type ReadInterface,
 } from './calls/encodings.ts'
-import { createProvenRead, proofEncoding, registrySlots, type Slots } from './calls/storage-proof.ts'
+import { createProvenRead, proofEncoding, registrySlots } from './calls/storage-proof.ts'
 import { createHeadCache } from './head.ts'
 import { createAudit } from './invalidation/audit.ts'
 import { createLogInvalidator } from './invalidation/by-logs.ts'
@@ -28,13 +28,9 @@ export type AssetReaderOptions = Readonly<{
   source: ChainSource
   contract: Hex
   interface: ReadInterface
-  /** The source itself implements `quorum`; `proof` needs `codeHash` and, for a foreign contract, the three slots. */
+  /** The source itself implements `quorum`; `proof` needs `codeHash`. */
   trust: 'rpc' | 'quorum' | 'proof'
   codeHash?: Hex | undefined
-  /** Storage slots of the mappings token → record, token → metadata hash, tag → token. */
-  recordsSlot?: bigint
-  metadataSlot?: bigint
-  tagsSlot?: bigint
   /** `events`: an asset is kept until a log names its token. `head`: for one head. `off`: not at all. */
   cache: 'events' | 'head' | 'off'
   /** Assets in the cache; the least recently used one is evicted. */
@@ -203,23 +199,12 @@ function openProvenReads(options: ReadsOptions, cache: AssetCache): Reads {
   const { source, contract, codeHash, log } = options
   if (codeHash === undefined) throw new Error('Trust "proof" needs the code hash of the contract.')
   const proven = createProvenRead({ source, contract, codeHash })
-  const encoding = proofEncoding(proven, slotsOf(options))
+  const encoding = proofEncoding(proven, registrySlots)
   return {
     invalidator: createHeadInvalidator({ cache, proven: options.cache === 'events' ? proven : undefined, log }),
     encodingAt: () => Promise.resolve(encoding),
     maxBatch: encoding.maxBatch,
   }
-}
-
-/** A wrong slot would prove that nothing is stored there, so a foreign contract must name all of them. */
-function slotsOf({ interface: kind, recordsSlot, metadataSlot, tagsSlot }: AssetReaderOptions): Slots {
-  const own = kind === 'foreign' ? undefined : registrySlots
-  const records = recordsSlot ?? own?.records
-  const metadata = metadataSlot ?? own?.metadata
-  const tags = tagsSlot ?? own?.tags
-  if (records === undefined || metadata === undefined || tags === undefined)
-    throw new Error('Trust "proof" needs the storage slots of records, metadata hashes and tags of a foreign contract.')
-  return { records, metadata, tags }
 }
 
 /** Opens reads by `eth_call`, with logs as the reason to drop what was kept. */

@@ -122,7 +122,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     if (found !== null && found !== undefined) return found
     if (!unanimous) return answered(answers, needed).then(() => null)
     if ((await Promise.all(answers)).some((answer) => answer !== null))
-      throw new RpcError('fault', 'providers disagree on a receipt')
+      throw new RpcError('fault', 'providers disagree on a receipt, transaction or block')
     return null
   }
 

@@ -1,4 +1,4 @@
-/** A block as a provider sends it (spec §2.1 `chain_ref`): its header must hash to its hash, and its state must exist. */
+/** A block as a provider sends it (spec §2.1 `chainRef`): its header must hash to its hash, and its state must exist. */
 import { headerHash, type Hex, type RpcHeader, unknownHeaderMembers } from '@touchstone/verdict'
 import type { BlockId } from '../../domain/chain.ts'
 import { isObject } from '../../lib/json.ts'

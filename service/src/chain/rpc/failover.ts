@@ -117,7 +117,10 @@ export function agreement<T>(options: AgreementOptions<T>): Promise<T> {
       equal++
       if (equal < needed) return endIfHopeless()
       if (settled) return
-      if ('failure' in outcome) return fail(outcome.failure.message)
+      if ('failure' in outcome) {
+        failures.push(outcome.failure)
+        return fail(outcome.failure.message)
+      }
       settle()
       resolve(outcome.answer)
     }

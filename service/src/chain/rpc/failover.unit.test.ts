@@ -158,7 +158,12 @@ describe('a read that two must agree on', () => {
     const { answer, counts } = asks([{ fails: 'reverted' }, { says: 'a' }, { says: 'a' }], two)
     await assert.rejects(answer, /disagree/)
     assert.equal(counts.disagreements, 1)
-    await assert.rejects(asks([{ fails: 'reverted' }, { fails: 'reverted' }], two).answer, /scripted reverted/)
+    await assert.rejects(asks([{ fails: 'reverted' }, { fails: 'reverted' }], two).answer, (error) => {
+      assert.ok(error instanceof ReadFailure)
+      assert.match(error.message, /scripted reverted/)
+      assert.ok(error.kinds.has('reverted'))
+      return true
+    })
   })
 
   it('does not hide a contradiction behind a non-canonical block', async () => {

@@ -1,5 +1,5 @@
 /**
- * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chain_ref`, §2.5). It is fresh, not behind, and in a quorum
+ * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chainRef`, §2.5). It is fresh, not behind, and in a quorum
  * agreed on. It keeps nothing between two calls but which providers are behind.
  */
 import { msUntil } from '../../lib/async/deadline.ts'

@@ -12,15 +12,13 @@ import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { readRegistryVersion } from './registry-version.ts'
 import { digestOf, type RegistryDomain, type Signable } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
-
-/** `timestamp` is in unix seconds: the clock by which the contract checks deadlines. */
-type TransferBlock = Readonly<{ number: bigint; hash: Hex; timestamp: bigint }>
+import type { TimedBlock } from '../../domain/chain.ts'
 
 /** `to` is null while nothing is offered. `expiry` is in unix seconds; `nonce` is the one that the next signature uses. */
 type Offer = Readonly<{ to: Hex | null; expiry: bigint; nonce: number }>
 
-/** An asset at a block; addresses in lower case. An asset that does not exist has state 0. */
-export type TransferPosition = Readonly<{ tokenId: bigint; block: TransferBlock; record: AssetRecord; offer: Offer }>
+/** An asset at a block, by whose time the contract checks deadlines; addresses in lower case. An asset that does not exist has state 0. */
+export type TransferPosition = Readonly<{ tokenId: bigint; block: TimedBlock; record: AssetRecord; offer: Offer }>
 
 type Signed = Readonly<{ signer: Hex; signable: Signable; signature: Hex }>
 
@@ -49,7 +47,7 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
   }
 
   /** A provider of several nodes may answer from one that lags: then it is asked again. */
-  async function newestBlock(): Promise<TransferBlock> {
+  async function newestBlock(): Promise<TimedBlock> {
     for (let asked = 1; ; asked += 1) {
       const block = parseBlock(await rpc('eth_getBlockByNumber', ['latest', false]))
       if (block.number >= reached || asked >= mostHeads) return block
@@ -74,7 +72,7 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
   }
 }
 
-function parseBlock(found: unknown): TransferBlock {
+function parseBlock(found: unknown): TimedBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
   if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
   return { number: requireQuantity(number), hash: hash as Hex, timestamp: requireQuantity(timestamp) }
@@ -88,7 +86,7 @@ function throwUnavailable(error: unknown): never {
 type PinnedRpc = (method: string, params: readonly unknown[]) => Promise<unknown>
 
 /** Pins calls to a block by its hash, and by its number where a provider does not support that form (EIP-1898). */
-function pinnedTo(rpc: RpcClient, { number, hash }: TransferBlock): PinnedRpc {
+function pinnedTo(rpc: RpcClient, { number, hash }: TimedBlock): PinnedRpc {
   return async (method, params) => {
     try {
       return await rpc(method, [...params, { blockHash: hash }])

@@ -22,7 +22,12 @@ const inStore = storeCommands(nothing, () => {}, nothing)
 describe('the rights of the local user', () => {
   it('are stated for every command, and for none that does not exist', async () => {
     const commands = [...(await localCommands()), completionCommand(new Command('touchstone')), ...inStore]
-    assert.deepEqual(commands.flatMap((command) => namesOf(command)).toSorted(), Object.keys(commandRights).toSorted())
+    const named = commands.flatMap((command) => namesOf(command)).toSorted()
+    assert.deepEqual(
+      named,
+      Object.keys(commandRights).toSorted(),
+      'commandRights of command-rights.ts name each command',
+    )
   })
 
   it('do not let a command run that is in no list', async () => {

@@ -1,4 +1,4 @@
-/** Request helpers of the verification host: raw target, headers, quota, faults, and the two kinds of routes below a prefix. */
+/** Request helpers of the verification host: raw target, headers, quota, faults, read routes and documents. */
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { parseTokenId } from '@touchstone/verdict'
@@ -37,7 +37,10 @@ export type RequestHelpers = {
   readonly clientOf: (c: Context<Env>) => string
   /** Returns the client's country where a trusted proxy names it. */
   readonly countryOf: (c: Context<Env>) => string | undefined
-  /** Returns a ServiceError unchanged and makes anything else INTERNAL. The log gets the reason under the id of the request. */
+  /**
+   * Returns a ServiceError unchanged, and makes anything else INTERNAL. Where the database is the cause it is DATABASE_UNAVAILABLE (503).
+   * The log gets the reason under the id of the request.
+   */
   readonly faultOf: (error: unknown, c?: Context<Env>) => ServiceError
 }
 
@@ -90,8 +93,8 @@ export function isRead(method: string): boolean {
 }
 
 /**
- * Adds a read route below a prefix: preflight, quota and methods first, then `answer`. `reject` words its exceptions and an exceeded limit,
- * by default with the general error body (spec §7).
+ * Adds a read route: preflight, quota and methods first, then `answer`. A prefix that ends with a slash has all paths below it, any other
+ * is an exact path. `reject` words exceptions and an exceeded limit, by default with the general error body (spec §7).
  */
 export function readRoute(
   app: Hono<Env>,
@@ -109,8 +112,9 @@ export function readRoute(
   },
   answer: (c: Context<Env>, headers: Headers, quota: Quota | undefined) => Response | Promise<Response>,
 ): void {
-  app.options(`${prefix}*`, () => preflight(readMethods))
-  app.all(`${prefix}*`, async (c) => {
+  const pattern = prefix.endsWith('/') ? `${prefix}*` : prefix
+  app.options(pattern, () => preflight(readMethods))
+  app.all(pattern, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
     const quota = await consume(c, limiter)
     const headers = { ...own, ...quotaHeaders(quota) }

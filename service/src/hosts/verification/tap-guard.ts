@@ -27,7 +27,7 @@ export type TapRouteOptions = {
   readonly forgeryLimiter?: RateLimiter | undefined
 }
 
-/** Resolves a tap within the client's budget of failed cryptograms, and counts one more if it is none of ours. */
+/** Resolves a tap within the client's budget of failed cryptograms, and counts one more if the answer is `counterfeit`. */
 export async function resolveTapOf(
   c: Context<Env>,
   { clientOf }: RequestHelpers,

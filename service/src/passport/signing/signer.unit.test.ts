@@ -19,7 +19,7 @@ const snapshot = snapshotOf(passport, { now, baseUrl, at, profile: 'untp' })
 const signer = createSigner({ did, keys: keysOf(text) })
 
 function verifyProof(credential: object, keys = keysOf(text), at = now) {
-  // The signed entries have a status; their lists are checked in status-list.test.ts.
+  // The signed entries have a status; their lists are checked in status-list.unit.test.ts.
   const checkStatus = async () => ({ verified: true })
   return verifyCredential({
     credential,

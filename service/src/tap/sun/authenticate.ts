@@ -1,6 +1,6 @@
 /**
- * Finds the batch whose keys made a tap (spec §4.4, §5). Decrypts the PICC data with each metaRead key, keeps what reads as a PICC block (1
- * in 256 does by chance), derives the tag's key and lets the MAC decide. It stores nothing; see `replay-ledger.ts`.
+ * Finds the batch whose keys made a tap (spec §4.4, §5). Decrypts the PICC data with each metaRead key, keeps what reads as a PICC block (3
+ * in 256 do by chance), derives the tag's key and lets the MAC decide. It stores nothing; see `replay-ledger.ts`.
  */
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -156,6 +156,8 @@ describe('the search', () => {
     assert.equal((await app.request(`/docs/search?q=${'%F0%9F'.repeat(2_000)}`)).status, 200)
     assert.match(await bodyOf('/docs/search'), /Type a word/)
     assert.match(await bodyOf('/docs/search?q=qqqqqqqqq'), /Nothing matches/)
+    for (const path of ['/docs/searching', '/docs/search/', '/docs/search/x'])
+      assert.equal((await app.request(path)).status, 404)
   })
 
   it('counts as a read of the client', async () => {

@@ -1,6 +1,6 @@
 /**
  * Two instances of every role on one PostgreSQL and one Redis: what one accepts the other knows (spec §4.4, §4.9, §6). That a payment
- * settles once is in gateway-processes.test.ts, that one indexer leads in index-processes.test.ts, whole faults in chaos.test.ts.
+ * settles once is in payments/processes.test.ts, that one indexer leads in index/processes.test.ts, whole faults in chaos.test.ts.
  */
 import assert from 'node:assert/strict'
 import { cp } from 'node:fs/promises'

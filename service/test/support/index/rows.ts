@@ -123,7 +123,7 @@ export async function insertTransfer(sql: Sql, row: TransferInsert): Promise<voi
   )
 }
 
-/** One event; `kind` is a code of chain/events.ts. */
+/** One event; `kind` is a code of domain/registry-event.ts. */
 export async function insertEvent(
   sql: Sql,
   { tokenId, block, log = 0, kind = 3, from = 0, to = 1 }: Record<string, number> & { tokenId: number; block: number },

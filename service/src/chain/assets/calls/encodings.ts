@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { multicallAddress } from '../../../domain/chain.ts'
 import { singleFlight } from '../../../lib/async/single-flight.ts'
-import { chainUnavailable, reasonOf, ServiceError } from '../../../lib/errors.ts'
+import { chainUnavailable, ServiceError } from '../../../lib/errors.ts'
 import type { Block } from '../../rpc/block.ts'
 import { ReadFailure } from '../../rpc/failover.ts'
 import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
@@ -132,7 +132,7 @@ export function createEncodingDetector(
 function isRevert(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : undefined
   if (!(cause instanceof ReadFailure)) return false
-  return cause.kinds.has('reverted') || /revert|answered 0x/i.test(reasonOf(cause))
+  return cause.kinds.has('reverted')
 }
 
 /** For our own contract: records and metadata hashes of a list in one call, and a tag in one. */

@@ -144,23 +144,11 @@ describe('trust proof', () => {
     )
   })
 
-  it('does not start without the code hash, or without the slots of a foreign contract', () => {
+  it('does not start without the code hash', () => {
     const options: Partial<AssetReaderOptions> = { trust: 'proof', cache: 'off', cacheEntries: 0, log: silentLog }
     const { source } = reader({})
-    const start = (more: Partial<AssetReaderOptions>) =>
-      createAssetReader({
-        ...options,
-        source,
-        contract: chain.contract,
-        interface: 'registry',
-        ...more,
-      } as AssetReaderOptions)
-    const codeHash = chain.codeHash
-    assert.throws(() => start({}), /code hash/)
-    assert.throws(() => start({ codeHash, interface: 'foreign' }), /slots/)
-    assert.throws(() => start({ codeHash, interface: 'foreign', recordsSlot: 0n, metadataSlot: 1n }), /slots/)
-    assert.doesNotThrow(() =>
-      start({ codeHash, interface: 'foreign', recordsSlot: 0n, metadataSlot: 1n, tagsSlot: 2n }),
-    )
+    const start = () =>
+      createAssetReader({ ...options, source, contract: chain.contract, interface: 'registry' } as AssetReaderOptions)
+    assert.throws(start, /code hash/)
   })
 })

@@ -39,12 +39,14 @@ export function docsRoutes(
     const hits = query === '' ? null : (search ??= createDocsSearch(sources))(query)
     return docsSearchDocument({ ...frame, query, hits })
   }
-  readRoute(app, helpers, { prefix: searchPath, limiter: site.limiter }, (c, headers) =>
-    c.req.path === searchPath
-      ? new Response(found(c), {
-          headers: { ...headers, ...pageHeaders, 'Content-Type': htmlType, 'Cache-Control': 'no-store' },
-        })
-      : c.notFound(),
+  readRoute(
+    app,
+    helpers,
+    { prefix: searchPath, limiter: site.limiter },
+    (c, headers) =>
+      new Response(found(c), {
+        headers: { ...headers, ...pageHeaders, 'Content-Type': htmlType, 'Cache-Control': 'no-store' },
+      }),
   )
   referenceRoutes(app, site)
   for (const pattern of ['/docs', '/docs/*']) {

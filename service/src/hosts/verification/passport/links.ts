@@ -42,7 +42,7 @@ export type LinkQuestion = {
 
 /**
  * Returns a linkset, a redirect, or 404 for an unknown link type or item. Returns null where the answer is a page. It throws
- * CHAIN_UNAVAILABLE or INTERNAL.
+ * CHAIN_UNAVAILABLE, or DATABASE_UNAVAILABLE of the store.
  */
 export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
   const link = parseDigitalLink(question.path)

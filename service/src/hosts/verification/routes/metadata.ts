@@ -1,6 +1,6 @@
 /**
  * GET {base_url}/api/metadata/{hash}: product metadata as it was hashed (spec §2.8 `metadataHash`), for recomputation: keccak256 of these
- * bytes. Only this route sends supplier text as it was written, as a file and never as a page.
+ * bytes. This route and `/api/restricted` alone send supplier text as it was written, as a file and never as a page.
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
