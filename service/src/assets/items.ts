@@ -3,9 +3,9 @@
  * registered as soon as its token is minted, before it carries a tag. The constraints of the table enforce this.
  */
 import type { Sql } from '../db/database.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 
 /** `gtin` has 14 digits; `serial` is decoded, as it is printed on the item. */
-export type ItemKey = Readonly<{ gtin: string; serial: string }>
 
 /** `created` is false when the token was this item before. A rejected registration changed nothing. */
 type Registration =

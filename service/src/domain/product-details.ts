@@ -6,9 +6,9 @@ import { cleanText, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { isObject, parseJson } from '../lib/json.ts'
 import { memoize } from '../lib/memoize.ts'
-import { parseGtin } from './gtin.ts'
+import { parseGtin } from './gs1/gtin.ts'
 import { parseHttpsUrl } from './https-url.ts'
-import { parseSerial } from './serial.ts'
+import { parseSerial } from './gs1/serial.ts'
 
 /** Kinds of product that the pages have a word for, in every language. */
 export const productKinds = [

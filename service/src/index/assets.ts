@@ -9,6 +9,7 @@ import { parseJson } from '../lib/json.ts'
 import type { AssetChange } from './project.ts'
 import { waitForStep } from './steps.ts'
 import { keepSums, returned, returnedBoth, withSums } from './sums.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 
 /** Completes a projection of all events of a token: what no event set is not there. */
 export function withoutGaps(change: AssetChange): AssetChange {
@@ -73,7 +74,7 @@ const knownStatement = 'select token_id::text as id from asset where token_id = 
 /** Rows by their token, for columns that are on other shards than the statement that stores them. */
 type OfToken<Row> = Row & Readonly<{ token_id: string }>
 type Registered = OfToken<Readonly<{ tag_id: string; gtin: string | null; serial: string | null }>>
-type Item = OfToken<Readonly<{ gtin: string; serial: string }>>
+type Item = OfToken<ItemKey>
 type Tap = Readonly<{ at: string; tag_hash: string | null }>
 
 async function byToken<Row>(sql: Sql, statement: string, tokens: string): Promise<Map<string, OfToken<Row>>> {

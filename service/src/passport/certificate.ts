@@ -5,7 +5,7 @@
  */
 import { type Verdict, isSealOpened } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
-import type { ItemKey } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 import { formatSecond } from '../domain/text.ts'
 import { untpStatusEntry } from './signing/status-list.ts'
 import type { StatusIndex } from './signing/status-store.ts'

@@ -2,11 +2,11 @@
  * GS1 Digital Links of this service: `/01/{gtin}/21/{serial}`, `/01/{gtin}/10/{batch}`, `/01/{gtin}` and the passport route `/api/dpp/01/…`
  * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). They are parsed from the raw request path, which alone keeps `%2F` and `/` apart.
  */
-import { parseGtin } from '../domain/gtin.ts'
-import { decodeSerial, decodeValue, encodeSerial, type SerialError } from '../domain/serial.ts'
+import { parseGtin } from '../domain/gs1/gtin.ts'
+import { decodeSerial, decodeValue, encodeSerial, type SerialError } from '../domain/gs1/serial.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 
 /** One serialised item: its class and its serial, decoded. */
-export type ItemKey = { readonly gtin: string; readonly serial: string }
 
 type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 

@@ -3,9 +3,10 @@
  * token id, a GTIN or a serial. Nothing is looked up here. A link of another host is never taken for one of this host.
  */
 import { parseTokenId } from '@touchstone/verdict'
-import { parseTypedGtin } from '../domain/gtin.ts'
-import { isRegistrableSerial } from '../domain/serial.ts'
-import { parseDigitalLink, type ItemKey } from './digital-link.ts'
+import { parseTypedGtin } from '../domain/gs1/gtin.ts'
+import { isRegistrableSerial } from '../domain/gs1/serial.ts'
+import { parseDigitalLink } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 
 export type Identifier =
   | { readonly kind: 'token'; readonly tokenId: bigint }

@@ -1,5 +1,6 @@
 /** The URLs of an item below the configured base URL (spec §4.5, §4.6). None holds a tap parameter. */
-import { itemPath, type ItemKey } from './digital-link.ts'
+import { itemPath } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 
 /** The names of an item: its token, and its GTIN and serial when it has them. */
 export type ItemNames = { readonly tokenId: bigint; readonly item: ItemKey | null }

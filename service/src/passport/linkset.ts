@@ -4,7 +4,7 @@
  */
 import type { SignedForm } from '../http/accept.ts'
 import { linksOf } from './links.ts'
-import type { ItemKey } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 import type { Facts } from './public/facts.ts'
 import { subjectLinks, type Subject } from './public/subject.ts'
 

@@ -5,7 +5,7 @@
 import { formatSecond } from '../domain/text.ts'
 import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
 import { countryOf, unspecifiedCountry } from './country.ts'
-import type { ItemKey } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
 import { chainName, type TimedBlock } from '../domain/chain.ts'

@@ -2,7 +2,7 @@
  * GS1 Digital Link resolver features (GS1-Conformant Resolver 1.2): the answer to a request below `/01/`, as data. There is no URI
  * decompression, so the resolver is not a conformant one.
  */
-import type { ItemKey } from './digital-link.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 import { decodePercent } from '../lib/bytes.ts'
 import { linksOf } from './links.ts'
 import { gs1Vocabulary, linksetType, type LinkType, type Topic } from './linkset.ts'

@@ -5,7 +5,8 @@
  */
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
-import { type ItemKey, itemStore, refusalOf } from '../assets/items.ts'
+import { itemStore, refusalOf } from '../assets/items.ts'
+import type { ItemKey } from '../domain/gs1/serial.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
 /**
@@ -199,7 +200,7 @@ type Binding = Readonly<{
   tokenId: bigint
   uid: Uint8Array
   batchId: string
-  item: Readonly<{ gtin: string; serial: string }> | null
+  item: ItemKey | null
 }>
 
 /** `epoch` is the batch's, under which the tag is registered; `about` says which part of the binding was refused. */

@@ -7,6 +7,7 @@ import { formatState } from './show.ts'
 import { chainOf, retryChain, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument } from '../session/command.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type WriteOptions = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
 type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
@@ -14,10 +15,8 @@ type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { s
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
 type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 
-export type Item = { readonly gtin: string; readonly serial: string }
-
 /** Returns the item that two options name, or null without them. */
-export function itemOf({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): Item | null {
+export function itemOf({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): ItemKey | null {
   if (gtin !== undefined && serial !== undefined) return { gtin, serial }
   if (gtin === undefined && serial === undefined) return null
   throw new CommandError('--gtin and --serial belong together.')

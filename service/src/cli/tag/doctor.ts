@@ -14,6 +14,7 @@ import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { listUids } from './uids.ts'
 import { formatRefusal, parseTapBytes, parseTapUrl } from './verify.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
 
@@ -100,7 +101,7 @@ function linkStage({ baseUrl }: Session, url: string): Stage {
   return { findings, facts: { host } }
 }
 
-type Target = { readonly tokenId: bigint } | { readonly gtin: string; readonly serial: string } | 'any'
+type Target = { readonly tokenId: bigint } | ItemKey | 'any'
 
 /** Returns what the path of a tap route names, or null for another path. */
 function targetOf(path: string): Target | null {
@@ -255,11 +256,7 @@ function assetFindings({ token_id: tokenId, flagged }: Verdict, known: Registere
   ]
 }
 
-function itemFindings(
-  url: string,
-  { token_id: tokenId }: Verdict,
-  item: { gtin: string; serial: string } | null,
-): Finding[] {
+function itemFindings(url: string, { token_id: tokenId }: Verdict, item: ItemKey | null): Finding[] {
   const target = URL.canParse(url) ? targetOf(new URL(url).pathname) : null
   if (target === null || target === 'any') return []
   const isSame =

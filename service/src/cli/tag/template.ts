@@ -2,11 +2,12 @@
 import { type Command, Option } from 'commander'
 import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
 import { CommandError, formatJson } from '../session/output.ts'
-import { encodeSerial, isRegistrableSerial } from '../../domain/serial.ts'
+import { encodeSerial, isRegistrableSerial } from '../../domain/gs1/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { batchHint } from '../../tap/keys/batch.ts'
 import { createTemplate, type TagTemplate } from '../../tap/provisioning/template.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 type Options = AddressOptions & { readonly batch?: string; readonly macInput: MacInput; readonly json?: true }
 
@@ -93,10 +94,7 @@ export function requiredAddress(options: AddressOptions): string {
  * Returns the URL of one item with its placeholders. It is, with --host its Digital Link, or /tap for a tag without an item; with --url
  * that URL, in which `{gtin}` and `{serial}` stand for the item. Null: the URL has them, and there is no item.
  */
-export function addressOfItem(
-  options: Pick<AddressOptions, 'url' | 'host'>,
-  item: { readonly gtin: string; readonly serial: string } | undefined,
-): string | null {
+export function addressOfItem(options: Pick<AddressOptions, 'url' | 'host'>, item: ItemKey | undefined): string | null {
   const { url, host } = options
   if (url === undefined)
     return requiredAddress({

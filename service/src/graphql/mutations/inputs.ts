@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { keccak256, stringToHex, zeroHash } from 'viem'
 import { parseAddress } from '../../domain/address.ts'
 import { parseTransferId } from '../../ownership/transfer-id.ts'
-import { parseGtin } from '../../domain/gtin.ts'
+import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { isGiven } from '../queries/pages.ts'
-import { isRegistrableSerial } from '../../domain/serial.ts'
+import { isRegistrableSerial } from '../../domain/gs1/serial.ts'
 
 /** `field` has dots for nested ones; `input` is the whole. */
 export type InputError = Readonly<{ field: string; message: string }>

@@ -1,6 +1,7 @@
 /** The facts of a certificate in words, for paper and passes. */
 import type { LifecycleState } from '@touchstone/verdict'
 import { textsIn, type PageContext } from '../context.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type CertificateView = {
   readonly issuerName: string
@@ -8,7 +9,7 @@ export type CertificateView = {
   /** The signed certificate. */
   readonly jws: string
   readonly checkUrl: string
-  readonly item: { readonly gtin: string; readonly serial: string } | null
+  readonly item: ItemKey | null
   /** The maker's name of the product, cleaned: hostile text. */
   readonly name: string | undefined
   readonly state: LifecycleState

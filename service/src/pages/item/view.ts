@@ -5,6 +5,7 @@ import type { Wallet } from '../certificate/wallets.ts'
 import type { Texts } from '../languages.ts'
 import type { PageTheme } from '../theme.ts'
 import type { ReportKind } from '../verdict/situation.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type TimelineKind = keyof Texts['events']
 
@@ -48,7 +49,7 @@ export type ItemView = {
   readonly theme: PageTheme | null
   /** ISO 3166-1 code of the country that `product.origin` names. */
   readonly country?: string | undefined
-  readonly item: { readonly gtin: string; readonly serial: string } | null
+  readonly item: ItemKey | null
   /** Lets the page report that the item looks different; null: it cannot. */
   readonly reportTicket: string | null
   /** Lets the page ask for a signed certificate; null: it cannot. */

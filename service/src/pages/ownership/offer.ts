@@ -13,6 +13,7 @@ import { qrCode } from '../qr.ts'
 import type { PageTheme } from '../theme.ts'
 import { placesFor, plainVerdict } from '../verdict/card.ts'
 import { transferPath, walletForm, walletTexts } from './wallet-form.ts'
+import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type OfferPageView = {
   readonly transferId: string
@@ -24,7 +25,7 @@ export type OfferPageView = {
   readonly until: number
   /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
   readonly product: Omit<Untrusted, '_warning'>
-  readonly item: { readonly gtin: string; readonly serial: string } | null
+  readonly item: ItemKey | null
   readonly tokenId: string
   /** The page itself, as a path and as a full URL. */
   readonly path: string

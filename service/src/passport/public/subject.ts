@@ -3,8 +3,8 @@
  * URL: the GS1 Digital Link names the product, and the document below `/api/product` is its public passport (EN 18219, EN 18222).
  */
 import { parseTokenId } from '@touchstone/verdict'
-import { parseGtin } from '../../domain/gtin.ts'
-import { encodeSerial } from '../../domain/serial.ts'
+import { parseGtin } from '../../domain/gs1/gtin.ts'
+import { encodeSerial } from '../../domain/gs1/serial.ts'
 import { classPath, itemPath, parseDigitalLink } from '../digital-link.ts'
 
 export type Subject =

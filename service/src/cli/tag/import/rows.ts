@@ -7,10 +7,11 @@ import { gtinSentence, parseAnyGtin, parseUid, serialSentence, uidSentence } fro
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
 import { readBindings } from '../commitments.ts'
-import { isRegistrableSerial } from '../../../domain/serial.ts'
+import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { batchIdPattern } from '../../../tap/keys/batch.ts'
 import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
+import type { ItemKey } from '../../../domain/gs1/serial.ts'
 
 export type ImportRow = Readonly<{
   line: number
@@ -21,7 +22,7 @@ export type ImportRow = Readonly<{
   /** Undefined means the batch's. */
   epoch: number | undefined
   tokenId: bigint | undefined
-  item: { readonly gtin: string; readonly serial: string } | undefined
+  item: ItemKey | undefined
   /** The counter that was read when the tag was made. It and all below are used up. */
   counter: number | undefined
   metadata: Extract<Canonical, { ok: true }> | undefined

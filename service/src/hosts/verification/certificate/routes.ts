@@ -17,7 +17,7 @@ import { signersAt, type PassView, type Wallet, type Wallets } from '../../../pa
 import { faultNotice, noticePage, type Notice } from '../../../pages/notice.ts'
 import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
-import type { ItemKey } from '../../../passport/digital-link.ts'
+import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import { linksOf } from '../../../passport/links.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'

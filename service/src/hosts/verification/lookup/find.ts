@@ -4,7 +4,7 @@
  */
 import { cleanText } from '@touchstone/verdict'
 import { historyUnavailable, type Minters } from '../../../assets/history.ts'
-import { isRegistrableSerial } from '../../../domain/serial.ts'
+import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
 import { hasGtin, themeOf } from '../../../pages/brands/theme.ts'
 import { findPage } from '../../../pages/lookup/find.ts'
 import type { PageContext } from '../../../pages/context.ts'

@@ -6,7 +6,7 @@ import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
 import type { ItemStore } from '../../../assets/items.ts'
 import type { BlockId } from '../../../domain/chain.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
-import type { ItemKey } from '../../../passport/digital-link.ts'
+import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import type { Identifier } from '../../../passport/identifier.ts'
 
 export type LookupSite = {

@@ -2,7 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { passportOf, type Passport } from '../../../passport/credential.ts'
 import { didOf } from '../../../passport/did-document.ts'
-import type { ItemKey } from '../../../passport/digital-link.ts'
+import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import { programVersion } from '../../../lib/version.ts'
 import type { TapOutcome } from '../../../tap/resolve-tap.ts'

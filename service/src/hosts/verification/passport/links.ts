@@ -5,7 +5,8 @@
 import type { Quota } from '../../../http/rate-limit/limiter.ts'
 import { quotaHeaders, failure, openToAll } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
-import { parseDigitalLink, type DigitalLink, type ItemKey } from '../../../passport/digital-link.ts'
+import { parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
+import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import {
   classLinkset,
   itemLinkset,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { dataOf } from '../../test/support/passport/fixtures.ts'
+import { dataOf } from '../../../test/support/passport/fixtures.ts'
 import { decodeSerial, encodeSerial, isRegistrableSerial, parseSerial } from './serial.ts'
 
 type Vector = { serial: string; encoded: string; error: string; note: string }

@@ -1,5 +1,8 @@
 /** GS1 serial number, application identifier 21: 1 to 20 characters of CSET 82, case-sensitive (spec §4.5; GS1 Digital Link URI Syntax 1.4). */
 
+/** The GTIN-14 and the serial of one item. */
+export type ItemKey = { readonly gtin: string; readonly serial: string }
+
 export type SerialError = 'serial-encoding' | 'serial-charset' | 'serial-length'
 export type SerialResult =
   | { readonly ok: true; readonly serial: string }
