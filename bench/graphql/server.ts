@@ -5,7 +5,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import { cachedMetadata, metadataStore } from '../../service/src/assets/metadata-store.ts'
-import { apiKeyStore, createAuthenticate, newApiKey } from '../../service/src/access/api-keys.ts'
+import { apiKeyStore, createKeyAuthentication, newApiKey } from '../../service/src/access/api-keys.ts'
 import { createGraphqlHost } from '../../service/src/hosts/graphql/host.ts'
 import { createConnections } from '../../service/src/graphql/connections/connections.ts'
 import { createStreamOperation } from '../../service/src/graphql/connections/event-stream.ts'
@@ -47,7 +47,7 @@ async function graphqlHost(): Promise<RequestListener> {
   }
   const connections = createConnections({ keys, log: silent })
   return createGraphqlHost({
-    authenticate: createAuthenticate({ keys, log: silent }),
+    authenticate: createKeyAuthentication({ keys, log: silent }),
     limiter: createRateLimiter({ limit: 1e9 }),
     clientKey: clientKeys([]),
     clientAddress: clientAddresses([]),

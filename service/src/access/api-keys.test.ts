@@ -7,7 +7,7 @@ import { testDatabases } from '../../test/support/database/databases.ts'
 import { keepSecret } from '../../test/support/evidence.ts'
 import { createRateLimiter } from '../http/rate-limit/limiter.ts'
 import { createLog } from '../lib/log.ts'
-import { apiKeyStore, type ApiKeyStore, createAuthenticate, newApiKey } from './api-keys.ts'
+import { apiKeyStore, type ApiKeyStore, createKeyAuthentication, newApiKey } from './api-keys.ts'
 import type { Database } from '../db/database.ts'
 
 const log = createLog(() => {}, 'silent')
@@ -42,7 +42,7 @@ for (const { name, open, skip } of testDatabases())
         },
       }
       const limiter = attempts === undefined ? undefined : createRateLimiter({ limit: attempts, now: () => clock.at })
-      const authenticate = createAuthenticate({ keys: watched, attempts: limiter, log, now: () => clock.at })
+      const authenticate = createKeyAuthentication({ keys: watched, attempts: limiter, log, now: () => clock.at })
       return {
         clock,
         counts,
@@ -61,7 +61,7 @@ for (const { name, open, skip } of testDatabases())
 
     it('are found with their name and scopes, in any case of Bearer', async () => {
       const { text, id } = await make(['read', 'write'])
-      const authenticate = createAuthenticate({ keys, log })
+      const authenticate = createKeyAuthentication({ keys, log })
       for (const header of [`Bearer ${text}`, `bearer ${text}`])
         assert.deepEqual(await authenticate(header, '', ''), {
           ok: true,
@@ -71,7 +71,7 @@ for (const { name, open, skip } of testDatabases())
 
     it('end within a second of their revocation also when the clock is set back meanwhile', async (t) => {
       const { text, id } = await make()
-      const authenticate = createAuthenticate({ keys, log })
+      const authenticate = createKeyAuthentication({ keys, log })
       assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, true)
       const now = Date.now
       t.mock.method(Date, 'now', () => now() - 600_000)
@@ -99,7 +99,7 @@ for (const { name, open, skip } of testDatabases())
       const { hash, text } = newApiKey()
       keepSecret(text)
       await keys.create({ hash, name: 'office', scopes: ['read'], networks: ['192.0.2.0/24', '2001:db8::1'] })
-      const authenticate = createAuthenticate({ keys, log })
+      const authenticate = createKeyAuthentication({ keys, log })
       const from = (address: string) => authenticate(`Bearer ${text}`, '', address)
       for (const address of ['192.0.2.7', '::ffff:192.0.2.7', '2001:db8::1'])
         assert.equal((await from(address)).ok, true)

@@ -31,7 +31,7 @@ type Authenticated =
   | { readonly ok: false; readonly because: 'missing' | 'wrong' | 'elsewhere' | 'busy' }
 
 /** `authorization` is the value of the header or connection parameter; `client` identifies the quota of wrong keys. */
-export type Authenticate = (
+export type AuthenticateKey = (
   authorization: string | undefined,
   client: string,
   address: string,
@@ -43,7 +43,7 @@ const touchMs = 60_000
 const mostLookUps = 100
 
 /** Authenticates by the store, which is asked at most once a second per key. A revocation takes effect within a second. */
-export function createAuthenticate({
+export function createKeyAuthentication({
   keys,
   attempts,
   log,
@@ -54,7 +54,7 @@ export function createAuthenticate({
   readonly attempts?: RateLimiter | undefined
   readonly log: Log
   readonly now?: () => number
-}): Authenticate {
+}): AuthenticateKey {
   const known = new LRUCache<string, KnownKey & { readonly askedAt: number }>({ max: 10_000 })
   const touched = new LRUCache<string, number>({ max: 10_000 })
   /** The number of look-ups of unknown keys that are under way, by client. */

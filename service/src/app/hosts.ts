@@ -15,7 +15,7 @@ import { packageDocuments } from '../discovery/packages.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
 import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
-import { type Authenticate, createAuthenticate } from '../access/api-keys.ts'
+import { type AuthenticateKey, createKeyAuthentication } from '../access/api-keys.ts'
 import { contextFactory, createLoaders, refusalNotes } from '../graphql/context.ts'
 import { liveStores } from '../graphql/live-stores.ts'
 import { indexStores } from '../graphql/stores.ts'
@@ -228,9 +228,9 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
 /** Unknown keys that one client may try in a minute. */
 const attemptsAMinute = 30
 
-function authenticateBy({ components, limits, log }: Pick<Opening, 'components' | 'limits' | 'log'>): Authenticate {
+function authenticateBy({ components, limits, log }: Pick<Opening, 'components' | 'limits' | 'log'>): AuthenticateKey {
   const attempts = limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 })
-  return createAuthenticate({ keys: components.apiKeys, attempts, log })
+  return createKeyAuthentication({ keys: components.apiKeys, attempts, log })
 }
 /** The longest wait of a mutation for the index, in ms. */
 const indexWaitMs = 2_000

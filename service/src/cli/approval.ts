@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { InvalidArgumentError, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
-import { createAuthenticate } from '../access/api-keys.ts'
+import { createKeyAuthentication } from '../access/api-keys.ts'
 import { verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, parseFacts } from '../access/approvals/store.ts'
@@ -137,7 +137,7 @@ async function keyIn({ store, io }: Session, file: string, step: 'approve' | 're
   const text = await readTextFile(resolve(io.cwd, file), mostKeyBytes).catch(() => {
     throw new CommandError(`${file} cannot be read.`)
   })
-  const authenticate = createAuthenticate({ keys: store.apiKeys, log: createLog(() => {}) })
+  const authenticate = createKeyAuthentication({ keys: store.apiKeys, log: createLog(() => {}) })
   const found = await authenticate(`Bearer ${text?.trim() ?? ''}`, '', '127.0.0.1')
   if (!found.ok) throw new CommandError(`${file} holds no API key that is active and may be used from this machine.`)
   const { key } = found

@@ -13,7 +13,7 @@ import type { OnUpgrade } from '../../http/listener.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ApiKey, Authenticate } from '../../access/api-keys.ts'
+import type { ApiKey, AuthenticateKey } from '../../access/api-keys.ts'
 import { graphqlError } from '../errors.ts'
 import { newRequestId, type OperationSteps } from '../server/operation.ts'
 import { connectionGroups, type Connection, type Connections } from './connections.ts'
@@ -26,7 +26,7 @@ export type SocketServerOptions = OperationSteps & {
   readonly limiter?: RateLimiter | undefined
   /** Subscriptions and pending requests of one connection. */
   readonly maxOperations?: number
-  readonly authenticate: Authenticate
+  readonly authenticate: AuthenticateKey
   readonly clientKey: ClientKey
   readonly clientAddress: ClientAddress
   readonly log: Log

@@ -3,7 +3,7 @@
  * quota, body, then parse, validate, cost, execute. It opens itself to no other origin, because keys do not belong in browsers.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import type { Authenticate } from '../../access/api-keys.ts'
+import type { AuthenticateKey } from '../../access/api-keys.ts'
 import type { ErrorCode } from '../../graphql/errors.ts'
 import { acceptsOnlyEvents, type StreamOperation } from '../../graphql/connections/event-stream.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
@@ -17,7 +17,7 @@ import { databaseUnavailable, isDatabaseUnavailable, reasonOf, retryAfterSeconds
 import type { Log } from '../../lib/log.ts'
 
 export type GraphqlHost = {
-  readonly authenticate: Authenticate
+  readonly authenticate: AuthenticateKey
   /** By API key. Left out: no limit. */
   readonly limiter?: RateLimiter | undefined
   readonly clientKey: ClientKey

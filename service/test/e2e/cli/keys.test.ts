@@ -4,7 +4,7 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { auditHeadFile, signHead } from '../../../src/app/audit-heads.ts'
-import { createAuthenticate, type Authenticate } from '../../../src/access/api-keys.ts'
+import { createKeyAuthentication, type AuthenticateKey } from '../../../src/access/api-keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
@@ -19,7 +19,7 @@ const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
 
 describe('touchstone key', () => {
   before(() => {
-    authenticate = createAuthenticate({
+    authenticate = createKeyAuthentication({
       keys: world.components.apiKeys,
       log: createLog(() => {}),
       now: () => clock.at,
@@ -29,7 +29,7 @@ describe('touchstone key', () => {
   const clock = { at: 0 }
 
   /** As the GraphQL host asks, for every request. */
-  let authenticate: Authenticate
+  let authenticate: AuthenticateKey
   const passes = async (key: string) => (await authenticate(`Bearer ${key}`, '', '127.0.0.1')).ok
 
   it('makes a key that works, prints it once, and lists it by id and name only', async () => {

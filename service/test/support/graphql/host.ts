@@ -1,6 +1,6 @@
 /** The GraphQL host over a database of its own, for tests of reads. Rows are inserted by SQL, queries go over HTTP. */
 import type { RequestListener } from 'node:http'
-import { apiKeyStore, createAuthenticate, newApiKey } from '../../../src/access/api-keys.ts'
+import { apiKeyStore, createKeyAuthentication, newApiKey } from '../../../src/access/api-keys.ts'
 import type { Scope } from '../../../src/access/rights.ts'
 import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
 import { createConnections, type ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
@@ -87,7 +87,7 @@ export async function startGraphql(
   const connections = createConnections({ keys, log, ...connectionOptions })
   const steps = { prepare, createContext: contextFactory(stores), formatError: createFormatError(log), ...times }
   const onRequest = createGraphqlHost({
-    authenticate: createAuthenticate({ keys, log }),
+    authenticate: createKeyAuthentication({ keys, log }),
     clientKey: clientKeys([]),
     clientAddress: clientAddresses([]),
     operation: createHttpOperation(steps),

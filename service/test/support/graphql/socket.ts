@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { createClient as createStreamClient } from 'graphql-sse'
 import { createClient, type Client } from 'graphql-ws'
 import { WebSocket } from 'ws'
-import { apiKeyStore, createAuthenticate } from '../../../src/access/api-keys.ts'
+import { apiKeyStore, createKeyAuthentication } from '../../../src/access/api-keys.ts'
 import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
 import { contextFactory, createLoaders } from '../../../src/graphql/context.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
@@ -81,7 +81,7 @@ export async function startSockets(
     prepare: graphql.prepare,
     createContext: contextFactory(stores),
     formatError: createFormatError(log),
-    authenticate: createAuthenticate({ keys, log }),
+    authenticate: createKeyAuthentication({ keys, log }),
     connections: graphql.connections,
     clientKey: clientKeys([]),
     clientAddress: clientAddresses([]),

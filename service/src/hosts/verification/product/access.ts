@@ -4,7 +4,7 @@
  */
 import type { Context } from 'hono'
 import { verbsOf } from '../../../access/rights.ts'
-import type { Authenticate } from '../../../access/api-keys.ts'
+import type { AuthenticateKey } from '../../../access/api-keys.ts'
 import type { ClientAddress } from '../../../http/client-ip.ts'
 import type { Tier } from '../../../domain/product-details.ts'
 import { headerReader, type Env, type Headers, type RequestHelpers } from '../request.ts'
@@ -12,7 +12,7 @@ import type { TierAccess } from './records.ts'
 import { result } from './result.ts'
 
 export type KeyAccess = {
-  readonly authenticate: Authenticate
+  readonly authenticate: AuthenticateKey
   readonly clientAddress: ClientAddress
 }
 
