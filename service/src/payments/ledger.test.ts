@@ -139,6 +139,17 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
     })
 
+    it('finds no proof of an hour ago for a new payment, although its own is looked for at the same moment', async () => {
+      const payment = await settling()
+      await store.done(payment, paid('{"a":1}'))
+      await store.setUndelivered(payment, true)
+      await database.query(`update payment set settled_at = settled_at - interval '1 hour' where nonce = $1`, [
+        Buffer.from(payment.nonce.slice(2), 'hex'),
+      ])
+      const [known, none] = await Promise.all([store.find(payment), store.find({ ...payment, nonce: bytes(32) })])
+      assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
+    })
+
     it('finds a payment by its identifier, for its payer only', async () => {
       const payment = await settling()
       const identifier = 'order_0123456789-A'

@@ -90,7 +90,7 @@ export function createLedger(
     p.settlement, p.reason, p.answer, p.channel, p.undelivered and not ${isBeingSent} as undelivered,
     coalesce(p.settled_at > statement_timestamp() - interval '1 hour', false) as "isRecent"`
   /** SQL that finds payments by the buyer's name for them. */
-  const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
+  const byIdentifier = `union all select ${columns}, k.n, 2 from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
     and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
   /** A row of this process is free ten seconds after its write, unless it is in work. Its write had no answer then. */
   const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= statement_timestamp())
@@ -101,13 +101,15 @@ export function createLedger(
     maxItems,
     async run(keys) {
       const hasIdentifiers = keys.some(({ identifier }) => identifier !== undefined)
-      const rows = await run<Row & { readonly identifier: string | null }>(
-        `with k as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[]) k(payer, nonce, request_hash, identifier))
-         select ${columns}, null as identifier from k join payment p on ${ours} and p.payer = k.payer and p.nonce = k.nonce
+      const rows = await run<Row & Record<'n' | 'rank', number>>(
+        `with k as (select payer, nonce, request_hash, identifier, n::int from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
+           with ordinality k(payer, nonce, request_hash, identifier, n))
+         select distinct on (n) * from (
+         select ${columns}, k.n, 1 as rank from k join payment p on ${ours} and p.payer = k.payer and p.nonce = k.nonce
            where p.state <> 'open'
-         union all select ${columns}, null from k join payment p on ${ours} and p.payer = k.payer and p.request_hash = k.request_hash
+         union all select ${columns}, k.n, 3 from k join payment p on ${ours} and p.payer = k.payer and p.request_hash = k.request_hash
            and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'
-         ${hasIdentifiers ? byIdentifier : ''}`,
+         ${hasIdentifiers ? byIdentifier : ''}) found order by n, rank`,
         [
           bytes(keys.map(({ payer }) => payer)),
           bytes(keys.map(({ nonce }) => nonce)),
@@ -115,15 +117,9 @@ export function createLedger(
           texts(keys.map(({ identifier }) => identifier ?? null)),
         ],
       )
-      const found = rows.map(({ identifier, ...row }) => ({ identifier, row: withHexColumns(row) }))
-      return keys.map((key) => {
-        const ofPayer = found.filter(({ row }) => row.payer === key.payer)
-        return (
-          ofPayer.find(({ row }) => row.nonce === key.nonce) ??
-          ofPayer.find(({ identifier }) => identifier !== null && identifier === key.identifier) ??
-          ofPayer.find(({ row }) => row.undelivered && row.requestHash === key.requestHash)
-        )?.row
-      })
+      const found = new Map<number, PaymentRow>()
+      for (const { n, rank: _, ...row } of rows) found.set(n, withHexColumns(row))
+      return keys.map((_, index) => found.get(index + 1))
     },
   })
 
