@@ -236,7 +236,7 @@ export function createLedger(
       return answer
     },
 
-    /** Notes that the proof was sent which this process has stored by `done`. Marks of `setUndelivered` stay. */
+    /** Notes that the proof was sent which this process has stored by `done`, or by the sale of a voucher. Marks of `setUndelivered` stay. */
     delivered: async (key: PaymentKey): Promise<void> => sent({ payer: key.payer, nonce: key.nonce }),
 
     /** settling → rejected; its identifiers are free again. Returns the gas in wei that its transaction cost for nothing, 0 where none was mined. */

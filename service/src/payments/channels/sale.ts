@@ -143,6 +143,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       body: answer,
       transaction,
       key,
+      recorded: Promise.resolve(),
       delivers: deposited?.delivers,
       channel: charge(channel, voucher.cumulative, terms.price),
     }

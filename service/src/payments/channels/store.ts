@@ -119,7 +119,8 @@ export function createChannelStore(
 
     /**
      * Sells: raises the channel's sum to that of the voucher and stores the purchase. Returns false when the sum is not the voucher's base any
-     * more, the deposit does not cover it, the state is too old, or the buyer's identifier is bound; then nothing has changed.
+     * more, the deposit does not cover it, the state is too old, or the buyer's identifier is bound; then nothing has changed. The proof counts
+     * as not delivered once this process has ended, unless `delivered` of the payments' ledger follows.
      */
     async sell({ voucher, price, requestHash, tokenId, answer, fromBlock }: Sale): Promise<boolean> {
       const { config, cumulative, signature, channelId, key, identifier = null } = voucher
@@ -142,8 +143,9 @@ export function createChannelStore(
              unclaimed_since = coalesce(c.unclaimed_since, clock_timestamp())
              from free where c.id = free.id and ($14::text is null or exists (select from named)) returning c.id)
          insert into payment (chain_id, asset, payer, nonce, channel, kind, state, amount, payload, request_hash, token_id, answer, proof,
-             from_block, valid_before, settled_at)
-         select $1, $2, $7, $8, id, 'voucher', 'done', $5::numeric, $9, $10, $11::numeric, $12, '', $13, 0, clock_timestamp() from sold
+             from_block, valid_before, settled_at, undelivered, holder)
+         select $1, $2, $7, $8, id, 'voucher', 'done', $5::numeric, $9, $10, $11::numeric, $12, '', $13, 0, clock_timestamp(), true,
+           ${holder.number} from sold
          returning pk`,
         [
           hexToBytes(channelId),

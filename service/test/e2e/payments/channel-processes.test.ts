@@ -1,6 +1,7 @@
 /** Gateways on one PostgreSQL that sell through one payment channel, and that are killed under vouchers (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { price, type Answered } from '../../support/payments/buyer.ts'
 import {
@@ -38,8 +39,9 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
     await world?.end()
   })
 
-  async function start() {
+  async function start(more: { diesPaid?: boolean } = {}) {
     const started = await startGatewayProcess({
+      ...more,
       databaseUrl: database.url,
       rpcUrl: world.chainUrl,
       contract: world.contract,
@@ -116,6 +118,25 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
       assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
     }
     assert.deepEqual(await books(), { charged: 6n * price, sold: 6, bodies: 6 })
+  })
+
+  it('killed between a sale and its response: the buyer, who has no records any more, gets that proof, charged once', async () => {
+    const [one] = await startTwo()
+    const another = await world.mint()
+    const { payer, own, books } = await openChannel()
+    const buyer = stockBuyer(payer, world.chainUrl)
+    assert.equal((await buyer.buy(one.url, token)).status, 200)
+    const rowOf = (sum: bigint) => world.store.find({ payer: own.payer, nonce: voucherDigest(own.id, sum) })
+    const unsent = `select from payment where undelivered and channel = decode($1, 'hex')`
+    await until(async () => (await database.query(unsent, [own.id.slice(2)])).length === 0)
+    const dying = await start({ diesPaid: true })
+    assert.equal(await buyer.buy(dying.url, another).catch(() => 'broken off'), 'broken off')
+    running.delete(dying)
+    const sold = { charged: 2n * price, sold: 2, bodies: 2 }
+    assert.deepEqual(await books(), sold)
+    await until(async () => (await rowOf(2n * price))?.undelivered === true)
+    const { status, body } = await stockBuyer(payer, world.chainUrl).buy(one.url, another)
+    assert.deepEqual([status, body, await books()], [200, JSON.parse((await rowOf(2n * price))?.answer ?? ''), sold])
   })
 
   it(`killed ${kills} times under vouchers: proofs = charged / price, nothing twice, nothing lost`, async () => {

@@ -17,7 +17,7 @@ type Settings = {
   signerKey: Hex
   /** The key that authorizes claims; without it, the gateway has no payment channels. */
   channelKey?: Hex
-  /** It kills itself as soon as a payment is `done` in the database, before the response. */
+  /** It kills itself as soon as a payment is `done`, or a voucher sold, in the database, before the response. */
   diesPaid?: boolean
 }
 
@@ -44,15 +44,16 @@ async function run(settings: Settings): Promise<void> {
   const log = createLog(() => {})
   const { verdicts } = openVerdicts({ rpcUrl, contract, log })
   const { ledger, slots, channels } = await openTables(database)
-  const done: typeof ledger.done = async (...args) => {
-    const answer = await ledger.done(...args)
+  const thenDie = <T>(paid: T): T => {
     if (diesPaid) process.kill(process.pid, 'SIGKILL')
-    return answer
+    return paid
   }
+  const done: typeof ledger.done = (...args) => ledger.done(...args).then(thenDie)
+  const store: typeof channels = { ...channels, sell: (sale) => channels.sell(sale).then(thenDie) }
   const [facilitator, signer] = [privateKeyToAccount(facilitatorKey), attestationKey(signerKey)]
   const { port } = await openTestGateway(
     { rpcUrl, contract, verdicts, ledger: { ...ledger, done }, slots, facilitator, signer, log },
-    { channels: channelKey && { store: channels, accounts: [attestationKey(channelKey)] } },
+    { channels: channelKey && { store, accounts: [attestationKey(channelKey)] } },
   )
   process.stdout.write(`${port}\n`)
 }
