@@ -113,7 +113,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       // Another process may have sold it since the first look. Its row was stored together with the sum that was read just now.
       const sold = voucher.cumulative <= charged ? await find() : undefined
       const answer = sold?.nonce === key.nonce ? await answerFrom(sold, request) : undefined
-      return answer ?? correct('voucher_amount_mismatch', before, voucher)
+      return answer ?? correct('voucher_amount_mismatch', await findChannel(voucher, true), voucher)
     }
     const added = voucher.deposit?.value ?? 0n
     if (voucher.cumulative > spendable(before) + added) return failure('insufficient_funds')
@@ -153,18 +153,20 @@ export function createChannelSales(options: ChannelSalesOptions) {
   async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<Outcome | undefined> {
     const { key, identifier, cumulative } = voucher
     const isSame = row.nonce === key.nonce
-    // Vouchers for other sellers are public once they are claimed.
-    if (!isSame && checkChannelTerms(voucher, terms, channels) !== undefined) return undefined
+    // Vouchers for other sellers are public once they are claimed, and so are those to this seller through another service.
+    const isTheirs = async () =>
+      checkChannelTerms(voucher, terms, channels) === undefined && !isPublic(voucher, await findChannel(voucher, true))
+    if (!isSame && !(await isTheirs())) return undefined
     if (row.requestHash !== order.requestHash) {
       if (!isSame) return failure('payment_identifier_used')
-      const channel = await findChannel(voucher)
+      const channel = await findChannel(voucher, true)
       // A client that has its proof signs over a higher sum.
       if (row.isRecent && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, true))
       return correct('payment_already_used', channel, voucher)
     }
     // A client that has lost its records signs the same vouchers again, and wants a new proof.
     if (isSame && !row.isRecent && !row.undelivered)
-      return correct('payment_already_used', await findChannel(voucher), voucher)
+      return correct('payment_already_used', await findChannel(voucher, true), voucher)
     // A transfer that is on its way, or another undelivered voucher of the channel, does not concern this voucher.
     if (row.state !== 'done' || row.answer === null) return isSame ? failure('settlement_pending') : undefined
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
@@ -186,11 +188,11 @@ export function createChannelSales(options: ChannelSalesOptions) {
 
   /**
    * Returns the channel as the ledger and the chain have it. The chain is asked where the ledger is old, does not suffice, or has no voucher
-   * over the sum. Returns undefined where nothing was deposited.
+   * over the sum, and for the `newest` claims. Returns undefined where nothing was deposited.
    */
-  async function findChannel(voucher: PresentedVoucher): Promise<Channel | undefined> {
+  async function findChannel(voucher: PresentedVoucher, newest = false): Promise<Channel | undefined> {
     const known = await recorded(store.find(voucher.channelId))
-    const isEnough = known?.isFresh === true && voucher.cumulative <= spendable(known)
+    const isEnough = !newest && known?.isFresh === true && voucher.cumulative <= spendable(known)
     return isEnough && known.signature !== null ? known : readChannel(voucher, known)
   }
 
@@ -219,10 +221,12 @@ export function createChannelSales(options: ChannelSalesOptions) {
     }
   }
 
-  /** Returns an error with the sum of the channel, and the voucher that proves it. */
-  function correct(error: ErrorCode, channel: Channel | undefined, { channelId }: PresentedVoucher): Outcome {
-    const { charged, signature } = channel ?? { charged: 0n, signature: null }
-    const channelState = formatState(channelId, channel, charged)
+  /** Returns an error with the sum of the channel, and the voucher that proves it. A public voucher learns what the chain shows. */
+  function correct(error: ErrorCode, channel: Channel | undefined, voucher: PresentedVoucher): Outcome {
+    const isShown = isPublic(voucher, channel)
+    const charged = (isShown ? channel?.claimed : channel?.charged) ?? 0n
+    const signature = (isShown ? null : channel?.signature) ?? null
+    const channelState = formatState(voucher.channelId, channel, charged)
     const found = {
       channelState,
       ...(signature !== null && { voucherState: { signedMaxClaimable: charged.toString(), signature } }),
@@ -245,9 +249,9 @@ export function createChannelSales(options: ChannelSalesOptions) {
   return { buy }
 }
 
-/** A claim shows its voucher to everyone, so that it no longer proves who asks. */
+/** A claim shows its voucher to everyone, so that it no longer proves who asks. One over nothing is in no claim. */
 function isPublic({ cumulative }: PresentedVoucher, channel: Channel | undefined): boolean {
-  return channel !== undefined && cumulative <= channel.claimed
+  return channel !== undefined && cumulative > 0n && cumulative <= channel.claimed
 }
 
 /** Returns up to which sum the deposit covers vouchers: without what the payer has asked back. */

@@ -7,12 +7,13 @@ import { channelContract, voucherDigest } from '../../../src/payments/channels/c
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
-import { asset, price } from '../../support/payments/buyer.ts'
+import { asset, price, type Answered } from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelOf,
   depositPayload,
   startChannelWorld,
+  stockBuyer,
   voucherPayload,
   withdrawals,
 } from '../../support/payments/channels.ts'
@@ -30,11 +31,13 @@ for (const { name, open, skip } of testDatabases())
     let world: GatewayWorld
     let gateway: Opened
     let token: bigint
+    let another: bigint
     let held: bigint
 
     before(async () => {
       world = await startChannelWorld(open)
       token = await world.mint()
+      another = await world.mint()
       gateway = await openGateway(5n * price)
     })
     after(() => world?.end())
@@ -50,6 +53,13 @@ for (const { name, open, skip } of testDatabases())
       world.open({
         channels: { store, accounts: [authorizer], claimUnits, intervalMs: 3_600_000 },
       })
+    /** Returns the buyer's channel as a 402 states it. */
+    const foundIn = ({ headers }: Answered) => {
+      const header = Buffer.from(headers.get('PAYMENT-REQUIRED') ?? '', 'base64').toString()
+      const { accepts } = JSON.parse(header) as { accepts: { extra: { channelState: object; voucherState: object } }[] }
+      const { channelState, voucherState } = accepts[0]?.extra ?? {}
+      return { channelState, voucherState }
+    }
     const earned = async () => (await world.balance()) - held
 
     /** A channel with so many purchases. */
@@ -123,6 +133,60 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await buyThrough(gateway.url, token, next)).text, sold.text)
       await until(async () => (await isMarked()) === false)
       assert.notEqual((await buyThrough(gateway.url, token, next)).text, sold.text)
+    })
+
+    it('shows a voucher to everyone: with it a stranger learns no later one, and no sum beyond the claims', async () => {
+      const { own, payer } = await sell(5)
+      const known = await voucherPayload(payer, own, 5n * price)
+      const row = { payer: own.payer, nonce: voucherDigest(own.id, 5n * price) }
+      await gateway.claim()
+      assert.equal((await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))).status, 200)
+      for (const isOld of [false, true]) {
+        if (isOld) await world.ageSettled()
+        // The process that claimed may have ended before it read the channel again.
+        await world.database.query(`update channel set claimed = 0, read_block = 0`)
+        const refused = await buyThrough(gateway.url, isOld ? token : another, known)
+        assert.deepEqual([refused.status, refused.body.error], [402, 'payment_already_used'])
+        assert.deepEqual(foundIn(refused), {
+          channelState: {
+            channelId: own.id,
+            balance: String(deposit),
+            totalClaimed: String(5n * price),
+            chargedCumulativeAmount: String(5n * price),
+          },
+          voucherState: undefined,
+        })
+        assert.equal((await world.store.find(row))?.undelivered, false)
+      }
+    })
+
+    it('shows a voucher to everyone: one that another service has claimed uses up no undelivered proof', async () => {
+      const { own, payer } = await sell(5)
+      await gateway.claim()
+      const sold = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))
+      await world.store.setUndelivered({ payer: own.payer, nonce: voucherDigest(own.id, 6n * price) }, true)
+      await world.database.query(`delete from payment where nonce = decode($1, 'hex')`, [
+        voucherDigest(own.id, 5n * price).slice(2),
+      ])
+      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 5n * price))
+      assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
+      assert.deepEqual(foundIn(refused).voucherState, undefined)
+      const next = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 7n * price))
+      assert.deepEqual([next.status, next.text], [200, sold.text])
+    })
+
+    it('stock clients find the sum after a claim: one without records at once, one with older records when it asks again', async () => {
+      const payer = await world.payer(deposit)
+      const [late, early] = [stockBuyer(payer, world.chainUrl), stockBuyer(payer, world.chainUrl)]
+      const buys = async (client: typeof late, asset: bigint) => (await client.buy(gateway.url, asset)).status
+      for (const client of [late, ...Array(5).fill(early)]) assert.equal(await buys(client, token), 200)
+      await gateway.claim()
+      for (let n = 0; n < 3; n += 1) assert.equal(await buys(early, token), 200)
+      assert.equal(await buys(stockBuyer(payer, world.chainUrl), another), 200)
+      assert.deepEqual([await buys(late, another), await buys(late, another)], [402, 200])
+      const { id } = channelOf(payer.address, authorizer.address)
+      const { claimed, charged } = (await world.channels.find(id)) ?? {}
+      assert.deepEqual([claimed, charged], [5n * price, 10n * price])
     })
 
     it('claims a small sum when the oldest purchase is an hour old', async () => {
