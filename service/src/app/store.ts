@@ -227,8 +227,8 @@ function indexedStores(database: Database): Pick<StoreComponents, 'metadata' | '
     },
     tags: {
       ...tags,
-      importTag: async (row) => {
-        const imported = await tags.importTag(row)
+      importTag: async (row, by) => {
+        const imported = await tags.importTag(row, by)
         if (row.gtin !== undefined && row.tokenId !== undefined) await refreshAssetItem(database, row.tokenId)
         return imported
       },

@@ -187,7 +187,27 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await ask(), { ok: true, epoch: 0 })
       await tags.setBatchStatus(batchId, 'revoked')
       const message = 'Batch revoked is revoked; its tags need another batch.'
-      assert.deepEqual(await ask(), { ok: false, about: 'batch', message })
+      assert.deepEqual(await ask(), { ok: false, about: 'batch', own: true, message })
+    })
+
+    it('lets a tag be bound in its batch only, and one that is known by its taps in a newer one', async () => {
+      const { uid, tokenId = 0n } = newRow()
+      for (const [id, epoch] of [
+        ['own', 3],
+        ['beside', 3],
+        ['later', 4],
+      ] as const)
+        await tags.putBatch({ id, epoch, settings: {} })
+      const ask = async (batchId: string) =>
+        (await mayBind(tags, async () => null, { tokenId, uid, batchId, item: null })).ok
+      const each = () => Promise.all(['own', 'beside', 'later'].map(ask))
+      assert.deepEqual(await each(), [true, true, true])
+      await database.query("insert into tag (uid, epoch, batch_id, last_counter) values ($1, 3, 'own', 1)", [uid])
+      assert.deepEqual(await each(), [true, false, true])
+      await tags.importTag({ uid, epoch: 3, batchId: 'own' })
+      assert.deepEqual(await each(), [true, false, false])
+      await tags.importTag({ uid, epoch: 3, batchId: 'own', tokenId })
+      assert.deepEqual(await each(), [true, false, false])
     })
 
     it('lets no tag be bound for an item that another token is, although that token has no tag', async () => {
@@ -197,7 +217,7 @@ for (const { name, open, skip } of testDatabases()) {
       const ask = (token: bigint) => mayBind(tags, async () => null, { tokenId: token, uid, batchId, item })
       assert.ok((await itemStore(database).register({ tokenId, ...item })).ok)
       const message = `Asset ${tokenId} is registered with this gtin and serial.`
-      assert.deepEqual(await ask(tokenId + 1_000n), { ok: false, about: 'item', message })
+      assert.deepEqual(await ask(tokenId + 1_000n), { ok: false, about: 'item', own: false, message })
       assert.deepEqual(await ask(tokenId), { ok: true, epoch: 0 })
     })
   })

@@ -3,6 +3,7 @@
  * counts; registering it closes the former ones, so that none of their URLs verifies any more. `items.ts` holds the item of a token:
  * a row with an item registers it there.
  */
+import { type Actor, auditText } from '../db/audit.ts'
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
 import { itemStore, refusalOf } from '../assets/items.ts'
@@ -78,14 +79,32 @@ export function tagStore(sql: Sql) {
     return at && one('uid = $1 AND epoch = $2 AND token_id = $3::numeric', [at.uid, at.epoch, token])
   }
 
+  const tagOfUid = (uid: Uint8Array) => one(`uid = $1 AND ${counts}`, [uid])
+
+  /** Returns the audit entry of a registration, with what it replaces. A UID is in no entry: they are kept for ever. */
+  async function entryOf({ uid, epoch, batchId, tokenId, gtin, serial }: TagRow, by: Actor): Promise<string> {
+    const known = await tagOfUid(uid)
+    const item = tokenId === undefined ? null : await items.itemOfToken(tokenId)
+    const before = {
+      ...(known?.isRegistered === true && { batch: known.batchId, epoch: known.epoch }),
+      ...(item !== null && { gtin: item.gtin, serial: item.serial }),
+    }
+    const after = { ...before, batch: batchId, epoch, ...(gtin !== undefined && { gtin, serial }) }
+    return auditText(by, { act: 'tag.register', subject: String(tokenId ?? ''), outcome: 'DONE', before, after })
+  }
+
   return {
-    /** Registers one tag atomically. It is idempotent and never lowers a counter. */
-    importTag: async (row: TagRow): Promise<ImportOutcome> => {
+    /** Registers one tag atomically. It is idempotent and never lowers a counter. With `by` it is noted in the audit trail. */
+    importTag: async (row: TagRow, by?: Actor): Promise<ImportOutcome> => {
       if (!isLegal(row)) return { outcome: 'refused', because: 'not_legal' }
       const { uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, serial } = row
       const values = [uid, epoch, batchId, baselineCounter, tokenId?.toString() ?? null, gtin ?? null, serial ?? null]
+      const note = by === undefined ? null : await entryOf(row, by)
       try {
-        const [answer] = await sql.query<{ newer: boolean; created: boolean | null }>(importStatement, values)
+        const [answer] = await sql.query<{ newer: boolean; created: boolean | null }>(importStatement, [
+          ...values,
+          note,
+        ])
         if (answer?.newer === true) return { outcome: 'refused', because: 'newer_epoch' }
         const created = answer?.created ?? null
         if (created === null) return { outcome: 'refused', because: 'other_batch' }
@@ -102,7 +121,7 @@ export function tagStore(sql: Sql) {
     /** Returns the token that is registered as an item, with a tag or without; null for none. */
     tokenOfItem: (item: ItemKey) => items.tokenOfItem(item),
     /** Returns the chip's newest epoch. A row that a revoked batch made by taps counts for nothing, as in `import_tag`. */
-    tagOfUid: (uid: Uint8Array) => one(`uid = $1 AND ${counts}`, [uid]),
+    tagOfUid,
     tagOfEpoch: (uid: Uint8Array, epoch: number) => one('uid = $1 AND epoch = $2', [uid, epoch]),
     tagOfToken,
     tagOfItem: async (gtin: string, serial: string): Promise<RegisteredTag | undefined> => {
@@ -170,7 +189,8 @@ const counts = `(registered_at IS NOT NULL
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
 
 /** The function writes the tag, its token and its item in one transaction. Each may be on another shard. */
-const importStatement = 'SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7)'
+const importStatement = `WITH done AS MATERIALIZED (SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7))
+SELECT newer, created, CASE WHEN NOT newer AND created IS NOT NULL AND $8::text IS NOT NULL THEN append_audit($8) END FROM done`
 
 /** `import_tag` keeps the 0 of a tag that was registered before it was written. */
 const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 AND epoch = $2 AND baseline_counter = 0'
@@ -203,10 +223,18 @@ type Binding = Readonly<{
   item: ItemKey | null
 }>
 
-/** `epoch` is the batch's, under which the tag is registered; `about` says which part of the binding was refused. */
-type BindingAnswer =
-  | { readonly ok: true; readonly epoch: number }
-  | { readonly ok: false; readonly about: 'batch' | 'tag' | 'item'; readonly message: string }
+/**
+ * `epoch` is the batch's, under which the tag is registered. `about` says which part of the binding was refused, and `own` that the
+ * message names nothing but the asset's own values.
+ */
+type BindingAnswer = { readonly ok: true; readonly epoch: number } | BindingRefusal<'batch' | 'tag' | 'item'>
+
+type BindingRefusal<About> = Readonly<{ ok: false; about: About; own: boolean; message: string }>
+
+/** The values of a binding that the contract does not hold. A repeat under the same idempotency key has the same ones. */
+export function bindingTerms({ batchId, item }: Pick<Binding, 'batchId' | 'item'>): string {
+  return JSON.stringify([batchId, item?.gtin ?? null, item?.serial ?? null])
+}
 
 /**
  * Checks whether a tag may be bound to an asset. It runs before the transaction, because a binding on chain is for ever (spec §3, BOUND).
@@ -218,26 +246,73 @@ export async function mayBind(
   { tokenId, uid, batchId, item }: Binding,
 ): Promise<BindingAnswer> {
   const batch = await tags.batch(batchId)
-  if (batch === undefined) return { ok: false, about: 'batch', message: `There is no batch named ${batchId}.` }
+  if (batch === undefined) return refusedBinding('batch', `There is no batch named ${batchId}.`, true)
   if (batch.status === 'revoked')
-    return { ok: false, about: 'batch', message: `Batch ${batchId} is revoked; its tags need another batch.` }
+    return refusedBinding('batch', `Batch ${batchId} is revoked; its tags need another batch.`, true)
   const known = await tags.tagOfUid(uid)
+  const other = otherRegistration(known, { tokenId, batchId, item })
+  if (other !== null) return other
   const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
-  if (elsewhere !== null) return { ok: false, about: 'tag', message: elsewhere }
+  if (elsewhere !== null) return refusedBinding('tag', elsewhere)
   const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
   if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
-    return { ok: false, about: 'item', message: 'Another tag is registered with this gtin and serial.' }
+    return refusedBinding('item', 'Another tag is registered with this gtin and serial.')
   const itemToken = item === null ? null : await tags.tokenOfItem(item)
   if (itemToken !== null && itemToken !== tokenId)
-    return { ok: false, about: 'item', message: `Asset ${itemToken} is registered with this gtin and serial.` }
+    return refusedBinding('item', `Asset ${itemToken} is registered with this gtin and serial.`)
   const former = await formerBinding(uid)
   if (former !== null && former !== tokenId)
-    return { ok: false, about: 'tag', message: `This tag is bound to asset ${former} on chain.` }
+    return refusedBinding('tag', `This tag is bound to asset ${former} on chain.`)
   return { ok: true, epoch: batch.epoch }
 }
 
+/**
+ * Registers a tag after it was bound. One that is registered with the asset stays as it is: only `tag import` and `tag write` change a
+ * registration. It looks again, because the transaction took its time. `whyNot` may refuse to register.
+ */
+export async function registerBound(
+  tags: Pick<TagStore, 'tagOfUid' | 'importTag'>,
+  { tokenId, uid, batchId, item, epoch }: Binding & { readonly epoch: number },
+  by: Actor,
+  whyNot: () => Promise<string | null> = async () => null,
+): Promise<'unchanged' | 'registered' | { readonly refusal: string }> {
+  const known = await tags.tagOfUid(uid)
+  const other = otherRegistration(known, { tokenId, batchId, item })
+  if (other !== null) return { refusal: other.message }
+  if (isRegisteredWith(known, tokenId) && (item === null || known.gtin !== null)) return 'unchanged'
+  const refusal = await whyNot()
+  if (refusal !== null) return { refusal }
+  const registered = await tags.importTag({ uid, epoch, batchId, tokenId, ...item }, by)
+  return registered.outcome === 'registered'
+    ? 'registered'
+    : { refusal: `The tag is bound on chain, but the registry of tags refused it (${registered.because}).` }
+}
+
+/** Returns why a tag that is registered with the asset cannot be bound with these values. An item may come later than its tag. */
+function otherRegistration(
+  known: RegisteredTag | undefined,
+  { tokenId, batchId, item }: Omit<Binding, 'uid'>,
+): BindingRefusal<'batch' | 'item'> | null {
+  if (!isRegisteredWith(known, tokenId)) return null
+  const { gtin, serial } = known
+  if (known.batchId !== batchId)
+    return refusedBinding('batch', `This tag is registered with asset ${tokenId} in batch ${known.batchId}.`, true)
+  if (item === null || gtin === null || (gtin === item.gtin && serial === item.serial)) return null
+  const message = `This tag is registered with asset ${tokenId} as the item ${gtin} ${serial}.`
+  return refusedBinding('item', message, true)
+}
+
+function isRegisteredWith(known: RegisteredTag | undefined, tokenId: bigint): known is RegisteredTag {
+  return known?.isRegistered === true && known.tokenId === tokenId
+}
+
+/** A registered tag stays in its batch. One that is known by its taps alone may be of a batch with a newer epoch. */
 function registeredElsewhere(known: RegisteredTag, tokenId: bigint, batch: StoredBatch): string | null {
   if (known.tokenId !== null && known.tokenId !== tokenId) return `This tag is registered with asset ${known.tokenId}.`
-  const isNewer = known.epoch > batch.epoch || (known.epoch === batch.epoch && known.batchId !== batch.id)
-  return isNewer ? `This tag is registered in batch ${known.batchId}.` : null
+  const isOther = known.batchId !== batch.id && (known.isRegistered || known.epoch >= batch.epoch)
+  return isOther ? `This tag is registered in batch ${known.batchId}.` : null
+}
+
+function refusedBinding<About>(about: About, message: string, own = false): BindingRefusal<About> {
+  return { ok: false, about, own, message }
 }

@@ -44,8 +44,16 @@ export type WriterOptions = Readonly<{
   maxFeePerGas?: bigint
 }>
 
-/** `by` is who asks for the write; left out, the user of this process. Nothing is signed where `guard` returns false: WITHDRAWN. */
-export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor; guard?: Guard | undefined }>
+/**
+ * `by` is who asks for the write; left out, the user of this process. Nothing is signed where `guard` returns false: WITHDRAWN. `terms`
+ * are values beside the call that stay the same under one key.
+ */
+export type WriteOptions = Readonly<{
+  idempotencyKey: string
+  by?: Actor
+  guard?: Guard | undefined
+  terms?: string | undefined
+}>
 
 /** `repeated`: the key was used for this very request before. */
 export type WriteResult =
@@ -80,11 +88,8 @@ export function createWriter(options: WriterOptions) {
    * Executes a request. A rejection by the contract is a value and is not kept under the key; a signed transaction is kept.
    * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
    */
-  function write(
-    request: WriteRequest,
-    { idempotencyKey, by = localActor(), guard }: WriteOptions,
-  ): Promise<WriteResult> {
-    return awaitedByClose(once(request, idempotencyKey, by, guard))
+  function write(request: WriteRequest, { by = localActor(), ...options }: WriteOptions): Promise<WriteResult> {
+    return awaitedByClose(once(request, { by, ...options }))
   }
 
   /** Returns the most gas that a request would cost now, or why the contract would reject it. Sends nothing. Throws CHAIN_UNAVAILABLE. */
@@ -105,14 +110,20 @@ export function createWriter(options: WriterOptions) {
     return prepared.ok ? { ok: true, gas: prepared.gas } : prepared
   }
 
-  async function once(request: WriteRequest, key: string, by: Actor, guard?: Guard): Promise<WriteResult> {
+  async function once(
+    request: WriteRequest,
+    { idempotencyKey: key, by, guard, terms }: WriteOptions & { readonly by: Actor },
+  ): Promise<WriteResult> {
     const call = callOf(request)
     if ('ok' in call) return call
     const { account, data } = call
     const signer = addressOf(account)
-    const requestHash = keccak256(encodePacked(['uint256', 'address', 'bytes'], [BigInt(chainId), contract, data]))
+    const callHash = keccak256(encodePacked(['uint256', 'address', 'bytes'], [BigInt(chainId), contract, data]))
+    const requestHash =
+      terms === undefined ? callHash : keccak256(encodePacked(['bytes32', 'string'], [callHash, terms]))
+    const hashes = [requestHash, callHash] // operations of earlier versions have no terms
     const known = await operations.find(key)
-    if (known !== undefined) return repeat(known, requestHash, by)
+    if (known !== undefined) return repeat(known, hashes, by)
 
     const prepared = await inSlot(slot++ % slots, () =>
       prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas),
@@ -120,7 +131,7 @@ export function createWriter(options: WriterOptions) {
     if (!prepared.ok) {
       // The same request may have been mined since, and be rejected for that reason.
       const meanwhile = await operations.find(key)
-      return meanwhile === undefined ? prepared : repeat(meanwhile, requestHash, by)
+      return meanwhile === undefined ? prepared : repeat(meanwhile, hashes, by)
     }
     const { gas, fees, nonce: fromNonce } = prepared
     const subject = 'tokenId' in request ? String(request.tokenId) : ''
@@ -130,7 +141,7 @@ export function createWriter(options: WriterOptions) {
     )
     if (appended === null) return writeFailure('WITHDRAWN')
     const { operation, added } = appended
-    if (!added) return repeat(operation, requestHash, by)
+    if (!added) return repeat(operation, hashes, by)
     underway.add(key)
     try {
       if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce, underway)
@@ -142,8 +153,8 @@ export function createWriter(options: WriterOptions) {
     }
   }
 
-  async function repeat(operation: Operation, requestHash: Hex, by: Actor): Promise<WriteResult> {
-    if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
+  async function repeat(operation: Operation, hashes: readonly Hex[], by: Actor): Promise<WriteResult> {
+    if (!hashes.includes(operation.requestHash)) return writeFailure('IDEMPOTENCY_CONFLICT')
     await operations.replayed(operation.key, by)
     const known = await recovery.reopenIfLost(operation)
     if (known.status !== 'PENDING') return resultOf(known, true)

@@ -2,8 +2,9 @@
 import { assetFlags, type Hex, reportFlags } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import { keccak256, stringToHex, zeroHash } from 'viem'
+import { localActor } from '../../db/audit.ts'
 import { toHex } from '../../tap/bytes.ts'
-import { mayBind } from '../../tap/tag-registry.ts'
+import { bindingTerms, mayBind, registerBound } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, defineGroup, flagBits, flagNames, inSession } from '../session/command.ts'
 import { operationKeyOf } from '../../access/approvals/store.ts'
 import { askForApproval } from '../approval.ts'
@@ -81,11 +82,11 @@ async function bind(session: Session, tokenId: bigint, options: BindOptions): Pr
 
   const change = `bind tag ${toHex(uid)} to asset ${tokenId} and register it`
   const request = { kind: 'bindTag', tokenId, tagHash: tagHash(uid) } as const
-  const written = await write(session, request, options, change)
+  const written = await write(session, request, options, change, bindingTerms({ batchId, item }))
   if (written.confirmed === undefined) return written.exit
-  const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
-  if (registered.outcome === 'refused')
-    throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
+  const binding = { tokenId, uid, batchId, item, epoch: allowed.epoch }
+  const registered = await registerBound(tags, binding, localActor())
+  if (typeof registered === 'object') throw new CommandError(registered.refusal)
   if (options.json === true) return written.exit
   session.io.out(
     `tag          ${toHex(uid)}, batch ${batchId}${item === null ? '' : `, item ${item.gtin} ${item.serial}`}`,

@@ -33,16 +33,17 @@ export function addWriteOptions(command: Command): Command {
     .option('--json', 'print a JSON object')
 }
 
-/** Writes and prints the result with the new state of the tokens. `change` completes the sentence "Would …". */
+/** Writes and prints the result with the new state of the tokens. `change` completes the sentence "Would …"; for `terms` see the writer. */
 export async function write(
   session: Session,
   request: WriteRequest,
   { dryRun, key = `cli-${randomUUID()}`, json }: WriteOptions,
   change: string,
+  terms?: string,
 ): Promise<Written> {
   if (dryRun === true) return simulate(session, request, change, json)
   const { io } = session
-  const result = await chainOf(session).writer.write(request, { idempotencyKey: key })
+  const result = await chainOf(session).writer.write(request, { idempotencyKey: key, terms })
   if (!result.ok)
     throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
   const { status, txHash: transaction, repeated } = result

@@ -1,18 +1,18 @@
 /** Steps of the lifecycle as mutations (spec §3): bind a tag, activate, claim, flag, resolve, recycle. */
-import { assetFlags, reportFlags, type Hex } from '@touchstone/verdict'
+import { assetFlags, lifecycleStates, reportFlags, type Hex } from '@touchstone/verdict'
 import { repeatedClaim, type WriteRequest } from '../../chain/transactions/calls.ts'
 import { writeFailure } from '../../chain/transactions/failures.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import type { ResolveTap, TapOutcome } from '../../tap/resolve-tap.ts'
-import { mayBind, type TagStore } from '../../tap/tag-registry.ts'
+import { bindingTerms, mayBind, registerBound, type TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
 import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isFilled, type Input, type InputError, type InputReader, type Maybe, type Valid } from './inputs.ts'
-import { mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
+import { actorOf, mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
 import { type ModelDeps, modelError } from './models.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
 
@@ -94,8 +94,7 @@ export function createLifecycleMutations(
     const known = await approvals.findByKey(requestKey)
     const rejection = known === null ? await rejectionOf(request) : null
     if (rejection !== null) return recycled(request, rejection, context)
-    const by = { who: `key:${context.key.id}`, requestId: context.requestId }
-    const asked = await approvals.request({ act: 'recycle', subject, requestKey }, by)
+    const asked = await approvals.request({ act: 'recycle', subject, requestKey }, actorOf(context))
     if (!asked.ok)
       return asked.because === 'missing'
         ? rejectedAt('productId', `Product ${subject} does not exist.`)
@@ -140,6 +139,7 @@ function readConsent(input: RecycleInput, read: InputReader) {
 export type BindDeps = ModelDeps &
   Readonly<{
     tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'importTag' | 'batch'>
+    transfers: Pick<TransferReads, 'position'>
     /** The commitment of a tag on chain. Undefined without a pepper. */
     tagHash?: ((uid: Uint8Array) => Hex) | undefined
     /** Reads the token that a tag is bound to under TAG_PEPPER_PREVIOUS; null for none. */
@@ -161,7 +161,7 @@ const notMined: InputError = {
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
 export function createBindTag(
-  { tags, tagHash, formerBinding, itemChanged, classes }: BindDeps,
+  { tags, transfers, tagHash, formerBinding, itemChanged, classes }: BindDeps,
   { executeWrite, executeSigned, operationKeyOf }: Writes,
 ) {
   function readBinding(input: BindTagInput, read: InputReader) {
@@ -178,28 +178,36 @@ export function createBindTag(
   return mutation(readBinding, async ({ tokenId, uid, batchId, item = null, key, hash }, context) => {
     const allowed = await mayBind(tags, formerBinding, { tokenId, uid, batchId, item })
     if (!allowed.ok) {
-      const isNamed = context.key.brands === null || allowed.about === 'batch'
+      const isNamed = context.key.brands === null || allowed.own
       return rejectedAt(fieldOf[allowed.about], isNamed ? allowed.message : takenElsewhere)
     }
     const foreign = await modelError({ classes }, item?.gtin, context)
     if (foreign !== null) return rejected([foreign])
     const commitment = hash(uid)
     const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
+    const more = { terms: bindingTerms({ batchId, item }) }
     // The pair is bound once, so it is the key if the caller gives none. A repeat registers the tag that was bound.
     const result =
       key === undefined
-        ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context)
-        : await executeWrite(request, await operationKeyOf(key, context), context)
+        ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context, {}, more)
+        : await executeWrite(request, await operationKeyOf(key, context), context, {}, more)
     if (!result.ok) return productPayload(tokenId, result, context)
     if (!result.mined) return rejected([notMined], result.txHash)
-    const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
-    if (registered.outcome === 'refused') {
-      const message = `The tag is bound on chain, but the registry of tags refused it (${registered.because}).`
-      return rejected([{ field: 'uid', message }], result.txHash)
-    }
-    if (item !== null) await itemChanged(tokenId)
+    const binding = { tokenId, uid, batchId, item, epoch: allowed.epoch }
+    const registered = await registerBound(tags, binding, actorOf(context), async () =>
+      result.repeated ? lateError(tokenId) : null,
+    )
+    if (typeof registered === 'object') return rejected([{ field: 'uid', message: registered.refusal }], result.txHash)
+    if (item !== null && registered === 'registered') await itemChanged(tokenId)
     return productPayload(tokenId, result, context)
   })
+
+  /** Returns why a repeat registers nothing: what is sold is registered by the operator only. */
+  async function lateError(tokenId: bigint): Promise<string | null> {
+    const state = lifecycleStates[(await transfers.position(tokenId)).record.state]
+    if (state === 'BOUND') return null
+    return `Product ${tokenId} is ${state}: its tag is bound, and no longer registered by bindTag. The operator registers it: touchstone tag import`
+  }
 }
 
 /** NXP's tags have 7 bytes, of which the first is 04. */

@@ -5,9 +5,10 @@
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
 import { writeWithNextKey } from '../../chain/transactions/failures.ts'
-import type { Guard, OperationStore } from '../../chain/transactions/operations.ts'
+import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
-import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
+import type { WriteOptions, Writer, WriteResult } from '../../chain/transactions/writer.ts'
+import type { Actor } from '../../db/audit.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
 import type { GraphqlContext } from '../context.ts'
@@ -55,10 +56,14 @@ export type WriteDeps = Readonly<{
   log: Log
 }>
 
-/** `tokenIds` are those that were minted. `mined` and `indexed` are false while the chain or the index is behind. */
+/**
+ * `tokenIds` are those that were minted. `mined` and `indexed` are false while the chain or the index is behind. `repeated`: it was sent
+ * before.
+ */
 export type Written = Readonly<{
   ok: true
   txHash: Hex
+  repeated: boolean
   mined: boolean
   indexed: boolean
   tokenIds: readonly bigint[]
@@ -72,24 +77,31 @@ export type WriteOutcome =
 /** The fields of failures, where they differ from those below. */
 type FailureFields = Readonly<Partial<Record<FailureCode, string>>>
 
+type WriteExtras = Pick<WriteOptions, 'guard' | 'terms'>
+
 export type Writes = ReturnType<typeof createWrites>
+
+/** Returns who acts, for the audit trail. */
+export function actorOf({ key, requestId }: GraphqlContext): Actor {
+  return { who: `key:${key.id}`, requestId }
+}
 
 export function createWrites({ writer, operations, transfers, awaitIndexed, log }: WriteDeps) {
   /** Writes under a key. Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer. */
   async function executeWrite(
     request: WriteRequest,
     idempotencyKey: string,
-    { key, requestId }: GraphqlContext,
+    context: GraphqlContext,
     fields: FailureFields = {},
-    guard?: Guard,
+    more: WriteExtras = {},
   ): Promise<WriteOutcome> {
-    const result = await writer.write(request, { idempotencyKey, by: { who: `key:${key.id}`, requestId }, guard })
+    const result = await writer.write(request, { idempotencyKey, by: actorOf(context), ...more })
     if (!result.ok) return failed(result, fields)
-    const { txHash } = result
-    log.info('written', { kind: request.kind, apiKey: key.id, repeated: result.repeated, txHash })
-    if (result.status === 'PENDING') return { ok: true, txHash, mined: false, indexed: false, tokenIds: [] }
+    const { txHash, repeated } = result
+    log.info('written', { kind: request.kind, apiKey: context.key.id, repeated, txHash })
+    if (result.status === 'PENDING') return { ok: true, txHash, repeated, mined: false, indexed: false, tokenIds: [] }
     const { blockNumber, tokenIds } = result
-    return { ok: true, txHash, mined: true, indexed: await awaitBlock(blockNumber), tokenIds }
+    return { ok: true, txHash, repeated, mined: true, indexed: await awaitBlock(blockNumber), tokenIds }
   }
 
   /** Announces a mined block to all readers of this process, and waits for the index a little. */
@@ -110,9 +122,10 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     baseKey: string,
     context: GraphqlContext,
     fields: FailureFields = {},
+    more: WriteExtras = {},
   ): Promise<WriteOutcome> {
     return writeWithNextKey((tried) =>
-      executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields),
+      executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields, more),
     )
   }
 

@@ -84,7 +84,7 @@ export function createRegisterProduct(
   async function mint({ key, metadataHash }: Registration, to: Hex, context: GraphqlContext) {
     const operationKey = `register:${key}`
     const write = (request: WriteRequest) =>
-      executeWrite(request, operationKey, context, {}, (sql) => registrations.keep(sql, key))
+      executeWrite(request, operationKey, context, {}, { guard: (sql) => registrations.keep(sql, key) })
     const sent = await previousRequest(operationKey)
     if (sent === null) return { tokenId: null, result: await write({ kind: 'mint', to, metadataHash }) }
     for (let attempt = 0; ; attempt += 1) {
