@@ -346,6 +346,9 @@ for (const { name, open, skip } of testDatabases())
         `action: INITIATE, productId: "11", toAddress: "${alice}"`,
         'action: RECYCLE, productId: "11", transferId: "1-1"',
         'action: CANCEL, productId: "1", transferId: "11-1"',
+        'action: INVALIDATE, productId: "11", transferId: ""',
+        `action: INITIATE, productId: "11", transferId: "x", toAddress: "${alice}"`,
+        'action: ACCEPT, productId: "x", transferId: "11-1"',
       ]) {
         const { data } = await graphql.ask(`{ transferTypedData(input: { ${input} }) { success } }`, undefined, acme)
         assert.deepEqual(data, { transferTypedData: { success: false } }, input)

@@ -1,5 +1,5 @@
 /** Enforces the rules of `rules.ts` on a schema. Only here the rights of a key are compared with its request. */
-import { untrustedOf } from '@touchstone/verdict'
+import { parseTokenId, untrustedOf } from '@touchstone/verdict'
 import {
   defaultFieldResolver,
   GraphQLError,
@@ -9,8 +9,9 @@ import {
 } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
-import { readInput, type InputError } from '../mutations/inputs.ts'
+import type { InputError } from '../mutations/inputs.ts'
 import { permits, type Verb } from '../../access/rights.ts'
+import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { type Rule, type RuleArguments, rules } from './rules.ts'
 
 type FieldResolver = GraphQLFieldResolver<unknown, GraphqlContext>
@@ -89,7 +90,7 @@ type ScopedInput = Readonly<{ productId?: string | null; transferId?: string | n
 
 /**
  * Returns why a key with brands may not send an input. A product of another brand is refused as one that does not exist, before anything
- * else is looked at. An id that is malformed is left to the reader of the input.
+ * else is looked at, whatever the other id is. An id that is malformed is left to the reader of the input.
  */
 async function scopeError(
   about: 'product' | 'brand',
@@ -105,13 +106,12 @@ async function scopeError(
       message: `This API key registers products of ${(brands ?? []).join(', ')} only: send one as brand.`,
     }
   }
-  const named = readInput((read) => ({
-    productId: typeof input.productId === 'string' ? read.productId(input.productId) : undefined,
-    transferId: typeof input.transferId === 'string' ? read.transferId(input.transferId)?.tokenId : undefined,
-  }))
-  if (!named.ok) return null
-  for (const [field, tokenId] of Object.entries(named.values))
-    if (tokenId !== undefined && !permits(brands, await context.loaders.productByToken.load(tokenId)))
+  const named = {
+    productId: parseTokenId(input.productId ?? ''),
+    transferId: parseTransferId(input.transferId ?? '')?.tokenId ?? null,
+  }
+  for (const [field, tokenId] of Object.entries(named))
+    if (tokenId !== null && !permits(brands, await context.loaders.productByToken.load(tokenId)))
       return { field, message: `Product ${tokenId} does not exist.` }
   return null
 }

@@ -10,6 +10,7 @@ import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
+import { isGiven } from '../queries/pages.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
 import { rejected } from './mutation.ts'
 
@@ -111,7 +112,12 @@ export function transferTypedData(transfers: TransferReads) {
 }
 
 function readStep({ action, productId, transferId, toAddress, message, deadline }: StepInput, read: InputReader) {
-  if (action === 'ACCEPT' || action === 'CANCEL') {
+  const isAnswer = action === 'ACCEPT' || action === 'CANCEL'
+  if (isAnswer && isGiven(productId))
+    read.reject('productId', `Action ${action} is about a transfer: leave productId out.`)
+  if (!isAnswer && isGiven(transferId))
+    read.reject('transferId', `Action ${action} is about a product: leave transferId out.`)
+  if (isAnswer) {
     if (typeof transferId !== 'string')
       return read.reject('transferId', `Action ${action} is about a transfer: give its id.`)
     const transfer = read.transferId(transferId)

@@ -1,4 +1,4 @@
-/** The mutation bindTag, repeated: it changes no registration of a tag (spec §3, §4.9). */
+/** The mutation bindTag, repeated, changes no registration of a tag (spec §3, §4.9); transferTypedData takes the ids of its action only. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { readAudit } from '../../../src/db/audit.ts'
@@ -6,7 +6,7 @@ import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { askerIn, type Ask } from '../../support/graphql/mutations.ts'
 import { refusalOf } from '../../support/index/transfers.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
-import { demoBatchOf } from '../../support/tap/bound.ts'
+import { bindTagTo, demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -26,6 +26,8 @@ after(() => world.end())
 const gtin = '09520001000010'
 let serials = 0
 const uidText = (uid: Uint8Array) => Buffer.from(uid).toString('hex').toUpperCase()
+const indexed = async () =>
+  world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 20_000)
 const bind = (input: object, key?: Parameters<Ask>[3]) => ask('bindTag', 'txHash', input, key)
 
 /** A product that is bound with an item. `registered` is what the registry has of its tag. */
@@ -73,7 +75,7 @@ describe('bindTag again', () => {
       refusalOf(await bind({ ...input, serialNumber: 'other' }), 'serialNumber', /as the item 09520001000010 S-\d+\./)
       refusalOf(await bind({ ...input, gtin: null, serialNumber: null }), 'idempotencyKey', /used for another request/)
       const ofAcme = { brands: ['Acme'] }
-      await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 20_000)
+      await indexed()
       refusalOf(await bind({ ...input, batchId: 'newer' }, ofAcme), 'batchId', /in batch test\./)
       assert.deepEqual(await registered(), before)
 
@@ -124,6 +126,16 @@ describe('bindTag again', () => {
     assert.equal((await world.components.tags.tagOfUid(uid))?.tokenId, tokenId)
   })
 
+  it('names no product of another brand that has the tag on chain only', async () => {
+    const uid = newUid()
+    const { tokenId: foreign } = await bindTagTo(world, uid, { name: 'F', brand: 'Bolt' })
+    const tokenId = await world.mint({ name: 'A', brand: 'Acme' })
+    await indexed()
+    const input = { productId: String(tokenId), uid: uidText(uid), batchId: 'test' }
+    refusalOf(await bind(input, { brands: ['Acme'] }), 'uid', /^The tag or the item is registered already/)
+    refusalOf(await bind(input), 'uid', new RegExp(`bound to asset ${foreign};`))
+  })
+
   it('knows a binding from before the upgrade, and registers it while the product is BOUND', async () => {
     const uid = newUid()
     const tokenId = await world.mint()
@@ -170,5 +182,17 @@ describe('touchstone asset bind again', () => {
     assert.equal((await world.components.tags.tagOfUid(uid))?.tokenId, tokenId)
     const entry = (await entries()).findLast(({ act }) => act === 'tag.register')
     assert.match(entry.who, /^local:/)
+  })
+})
+
+describe('transferTypedData', () => {
+  it('refuses an id that its action does not read', async () => {
+    const productId = String(await world.mint())
+    const typedData = (input: object) => ask('transferTypedData', 'nonce', input)
+    for (const transferId of [`${productId}-1`, 'x', ''])
+      refusalOf(await typedData({ action: 'INVALIDATE', productId, transferId }), 'transferId', /leave transferId out/)
+    const answer = { action: 'ACCEPT', transferId: `${productId}-1`, productId }
+    refusalOf(await typedData(answer), 'productId', /leave productId out/)
+    assert.ok((await typedData({ action: 'INVALIDATE', productId, transferId: null })).success)
   })
 })
