@@ -191,6 +191,9 @@ export function createBindTag(
       key === undefined
         ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context, {}, more)
         : await executeWrite(request, await operationKeyOf(key, context), context, {}, more)
+    // The sentence of the contract names the product that has the tag.
+    if (!result.ok && result.code === 'TAG_TAKEN' && context.key.brands !== null)
+      return rejectedAt('uid', takenElsewhere)
     if (!result.ok) return productPayload(tokenId, result, context)
     if (!result.mined) return rejected([notMined], result.txHash)
     const binding = { tokenId, uid, batchId, item, epoch: allowed.epoch }
