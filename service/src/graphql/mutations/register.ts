@@ -80,17 +80,21 @@ export function createRegisterProduct(
     }
   }
 
-  /** Mints under the id of the key. A repeat keeps the id that was signed, and an earlier version's mint has none before it is mined. */
+  /**
+   * Mints under the id of the key. A repeat keeps the id and the owner that were signed: the issuer's account may have been replaced
+   * since. An earlier version's mint has no id before it is mined.
+   */
   async function mint({ key, metadataHash }: Registration, to: Hex, context: GraphqlContext) {
     const operationKey = `register:${key}`
     const write = (request: WriteRequest) =>
       executeWrite(request, operationKey, context, {}, { guard: (sql) => registrations.keep(sql, key) })
     const sent = await previousRequest(operationKey)
-    if (sent === null) return { tokenId: null, result: await write({ kind: 'mint', to, metadataHash }) }
+    if (sent?.kind === 'mint') return { tokenId: null, result: await write({ ...sent, metadataHash }) }
+    if (sent?.kind === 'mintWithId') return { tokenId: sent.tokenId, result: await write({ ...sent, metadataHash }) }
     for (let attempt = 0; ; attempt += 1) {
-      const tokenId = sent?.kind === 'mintWithId' ? sent.tokenId : productIdOf(key, attempt)
+      const tokenId = productIdOf(key, attempt)
       const result = await write({ kind: 'mintWithId', to, tokenId, metadataHash })
-      const isTaken = !result.ok && result.code === 'TOKEN_ID_TAKEN' && sent === undefined
+      const isTaken = !result.ok && result.code === 'TOKEN_ID_TAKEN'
       if (!isTaken || attempt === mostIds) return { tokenId, result }
     }
   }

@@ -101,6 +101,18 @@ describe('registerProduct', () => {
     assert.equal(await world.supply(), supply)
   })
 
+  it('gives the same product after the issuer’s account was replaced', async () => {
+    const input = { tagId: 'replaced', name: 'Belt', idempotencyKey: 'replaced' }
+    const made = await register(input)
+    const supply = await world.supply()
+    const replaced = world.askOver(world.writer, world.contract, { operator: `0x${'42'.repeat(20)}` })
+    const again = await replaced('registerProduct', selection, input)
+    assert.deepEqual([again.success, again['productId'], again['txHash']], [true, made['productId'], made['txHash']])
+    const other = await replaced('registerProduct', selection, { ...input, name: 'Another belt' })
+    assert.deepEqual(fieldsOf(other), ['idempotencyKey'])
+    assert.equal(await world.supply(), supply)
+  })
+
   it('refuses another request under a used key, a taken tagId and a taken item', async () => {
     const other = await register({ tagId: 'tag-3', name: 'Coat', idempotencyKey: 'coat' })
     assert.deepEqual([other.success, fieldsOf(other), other['product']], [false, ['idempotencyKey'], null])

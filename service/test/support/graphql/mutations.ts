@@ -133,7 +133,8 @@ export async function startMutationWorld() {
     lines,
     resolvers: mutationResolvers(depsOver(writer, world.contract)),
     ask: askerOf(database, depsOver(writer, world.contract), world.contract),
-    askOver: (by: Writer, contract = world.contract) => askerOf(database, depsOver(by, contract), contract),
+    askOver: (by: Writer, contract = world.contract, changed: Partial<MutationDeps> = {}) =>
+      askerOf(database, { ...depsOver(by, contract), ...changed }, contract),
     /** A smart account whose holder's signature is its own (ERC-1271). */
     async deployWallet(holder: Hex): Promise<Hex> {
       const data = encodeDeployData({ abi: wallet.abi, bytecode: wallet.bytecode as Hex, args: [holder] })
