@@ -92,6 +92,13 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await codes(query, { id: 'UHJvZHVjdDox' }), ['BAD_USER_INPUT'])
     })
 
+    it('takes leading zeros in every id, and shows it without', async () => {
+      assert.deepEqual(
+        await data('{ product(id: "001") { id } transfer(id: "01-001") { id } node(id: "01-01") { id } }'),
+        { product: { id: '1' }, transfer: { id: '1-1' }, node: { id: '1-1' } },
+      )
+    })
+
     it('shows what an operation costs, also where it is refused', async () => {
       const ask = async (first: number) => {
         const response = await fetch(`${graphql.url}/graphql`, {

@@ -75,12 +75,12 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       async transfer(_root: unknown, { id, block }: { id: string } & AtBlock, context: GraphqlContext) {
-        parseTransferId(id)
+        const transferId = parseTransferId(id)
         const at = await findBlock(block, context)
-        if (!at) return context.loaders.transferById.load(id)
-        const tokenId = parseTokenId(id.split('-')[0] ?? '')
+        if (!at) return context.loaders.transferById.load(transferId)
+        const tokenId = parseTokenId(transferId.split('-')[0] ?? '')
         const all = tokenId === null ? [] : await context.loaders.pastTransfers.load({ tokenId, at })
-        return all.find((transfer) => transfer.id === id) ?? null
+        return all.find((transfer) => transfer.id === transferId) ?? null
       },
 
       productStats(_root: unknown, given: PageArguments & { groupBy: ProductGroup }, context: GraphqlContext) {
@@ -230,8 +230,8 @@ type TransfersArguments = PageArguments &
     readonly filter?: TransferFilterInput | null
   }
 
-/** Throws BAD_USER_INPUT when the text names no transfer. */
+/** Parses the id of a transfer of either kind and returns it without leading zeros. Throws BAD_USER_INPUT when the text is none. */
 function parseTransferId(text: string): string {
-  if (text.length <= 200 && /^\d+(-\d+){1,2}$/.test(text)) return text
+  if (text.length <= 200 && /^\d+(-\d+){1,2}$/.test(text)) return text.replaceAll(/\b0+(?=\d)/g, '')
   throw graphqlError('BAD_USER_INPUT', 'A transfer id is <tokenId>-<nonce>, such as 7-1.')
 }

@@ -129,11 +129,13 @@ for (const { name, open, skip } of testDatabases())
             history(first: 100) { totalCount edges { node { blockNumber } } } } } }
         product(id: 1, block: $block) { id state }
         transfers(productId: 1, block: $block) { totalCount edges { node { id } } }
-        transfer(id: "1-1", block: $block) { id status } }`
+        transfer(id: "1-1", block: $block) { id status }
+        zeros: transfer(id: "01-001", block: $block) { id status } }`
       const now = await graphql.ask(query)
       const then = await graphql.ask(query, { block: { number: head } })
       assert.deepEqual([now.errors, then.errors], [[], []])
       assert.deepEqual({ ...then.data, products: null }, { ...now.data, products: null })
+      assert.deepEqual(then.data?.['zeros'], then.data?.['transfer'])
       type Nodes = {
         products: { edges: { node: { history: { totalCount: number; edges: { node: { blockNumber: number } }[] } } }[] }
       }
