@@ -177,7 +177,7 @@ export const keptTables = `
   tag_batch tag tag_of_token tap tap_log tap_anomaly
   signer operation replaced_transaction item token_of_item status_place
   index_cursor index_shown index_block history registration asset_tap asset product_count product_total product_group product_name
-  transfer transfer_message erased_message outbox outbox_trim
+  transfer transfer_message erased_message offered_message outbox outbox_trim
   api_key audit_head audit_entry approval difference_report
   payment payment_identifier channel settlement attestation_key issuer_key
 `

@@ -163,6 +163,9 @@ const lastOfAnomaly = `coalesce(l.last_at, (l.day + 1)::timestamp at time zone '
 const isOfSubject = 'exists (select from subject_account s where s.address in (t.from_addr, t.to_addr))'
 const isSent = `exists (select from operation o where o.tx_hash = t.initiated_tx
   union all select from replaced_transaction r where r.tx_hash = t.initiated_tx)`
+/** The offers of the subject with their texts, those included that never became a transfer. */
+const ownOffers = `(select o.* from subject_account s join offered_message o on o.from_addr = s.address
+  union select o.* from subject_account s join offered_message o on o.to_addr = s.address) o`
 const isErased = 'exists (select from erased_message e where e.transfer_id = t.id and e.hash = t.message_hash)'
 
 type Kind = Readonly<{ select: string; erase?: string; after?: string }>
@@ -180,13 +183,22 @@ const kinds: Readonly<Record<string, Kind>> = {
       from transfer t where ${isOfSubject} order by t.pk`,
   },
   message: {
-    select: `t.id as transfer, m.body from transfer t join transfer_message m on m.hash = t.message_hash
-      where ${isOfSubject} and ${isSent} and not ${isErased} order by t.pk`,
+    select: `texts.transfer, texts.body from (
+        select t.id as transfer, m.body from transfer t join transfer_message m on m.hash = t.message_hash
+        where ${isOfSubject} and ${isSent} and not ${isErased}
+        union select o.transfer_id, m.body from ${ownOffers} join transfer_message m on m.hash = o.hash
+      ) texts order by texts.transfer, texts.body`,
     // Texts are stored once by their hash, so that the same words of other people have the same row.
     erase: `insert into erased_message (transfer_id, hash) select t.id, m.hash
-      from transfer t join transfer_message m on m.hash = t.message_hash where ${isOfSubject} and ${isSent} on conflict do nothing`,
-    after: `delete from transfer_message m where m.hash in (select t.message_hash from transfer t where ${isOfSubject} and ${isSent})
-      and not exists (select from transfer t where t.message_hash = m.hash and ${isSent} and not ${isErased})`,
+      from transfer t join transfer_message m on m.hash = t.message_hash where ${isOfSubject} and ${isSent}
+      union select o.transfer_id, o.hash from ${ownOffers} on conflict do nothing`,
+    after: `with own as (delete from offered_message d using ${ownOffers}
+        where (d.hash, d.transfer_id, d.from_addr, d.to_addr) = (o.hash, o.transfer_id, o.from_addr, o.to_addr) returning d.hash)
+      delete from transfer_message m where m.hash in (
+        select t.message_hash from transfer t where ${isOfSubject} and ${isSent} union select hash from own)
+      and not exists (select from transfer t where t.message_hash = m.hash and ${isSent} and not ${isErased})
+      and not exists (select from offered_message o where o.hash = m.hash
+        and not exists (select from subject_account s where s.address in (o.from_addr, o.to_addr)))`,
   },
   event: {
     select: `h.token_id::text as "tokenId", h.block_number as "blockNumber", ${hex('h.tx_hash')} as "txHash", ${instant('h.ts')} as at

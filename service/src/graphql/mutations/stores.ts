@@ -89,11 +89,22 @@ const removeStatement = `delete from registration r
   where r.idempotency_key = any($1::text[]) and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
   returning 1`
 
+type OfferedMessage = Readonly<{ hash: Hex; body: string; offer: Readonly<{ id: string; from: Hex; to: Hex }> }>
+
 /**
- * Stores the message of a transfer, at most 8,000 bytes, by the keccak256 of its UTF-8. The chain holds the hash only. Storing it again
- * changes nothing.
+ * Stores the message of an offer, at most 8,000 bytes, by the keccak256 of its UTF-8, and whose it is. The chain holds the hash only.
+ * Storing it again changes nothing.
  */
-export async function putTransferMessage(sql: Sql, { hash, body }: { hash: Hex; body: string }): Promise<void> {
-  const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
-  await sql.query(text, [hexToBytes(hash), body])
+export function putTransferMessage(
+  database: Pick<Database, 'transaction'>,
+  { hash, body, offer: { id, from, to } }: OfferedMessage,
+): Promise<void> {
+  return database.transaction(async (sql) => {
+    await sql.query(partiesStatement, [hexToBytes(hash), id, hexToBytes(from), hexToBytes(to)])
+    const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
+    await sql.query(text, [hexToBytes(hash), body])
+  })
 }
+
+const partiesStatement = `insert into offered_message (hash, transfer_id, from_addr, to_addr) values ($1, $2, $3, $4)
+  on conflict do nothing`

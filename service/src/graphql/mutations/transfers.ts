@@ -7,7 +7,7 @@ import { keccak256, zeroHash } from 'viem'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf } from '../../chain/transactions/typed-data.ts'
-import type { Sql } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import { answerRequest, answers, offerOf, type Terms } from '../../ownership/consents.ts'
@@ -30,7 +30,7 @@ type SignedOffer = Omit<Extract<CheckedOffer, { ok: true }>, 'ok'> & {
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
 
 export function createTransferMutations(
-  { transfers, database }: { readonly transfers: TransferReads; readonly database: Sql },
+  { transfers, database }: { readonly transfers: TransferReads; readonly database: Pick<Database, 'transaction'> },
   { executeSigned, previousRequest }: Writes,
 ) {
   const initiate = mutation(
@@ -40,7 +40,9 @@ export function createTransferMutations(
       const terms: Terms = { tokenId, from: position.record.owner, to, expiry, messageHash: message.hash }
       const signed = await checkOffer(position, terms, signature)
       if (!signed.ok) return rejected(signed.errors)
-      if (message.body !== null) await putTransferMessage(database, { hash: message.hash, body: message.body })
+      const { hash, body } = message
+      const offer = { id: idOf(terms, signed.nonce), from: terms.from, to }
+      if (body !== null) await putTransferMessage(database, { hash, body, offer })
       return sendOffer({ position, terms, signature, ...signed }, context)
     },
     explainOffer,
@@ -65,7 +67,7 @@ export function createTransferMutations(
   }
 
   async function sendOffer({ position, terms, signature, nonce, isPending }: SignedOffer, context: GraphqlContext) {
-    const id = `${terms.tokenId}-${nonce + 1}`
+    const id = idOf(terms, nonce)
     const digest = digestOf(transfers.domain, offerOf(terms, nonce))
     const { from: _, ...call } = terms
     const request = { kind: 'initiateTransferBySig', ...call, signature } as const
@@ -168,6 +170,11 @@ export function createTransferMutations(
   }
 
   return { initiate, accept, cancel, invalidate }
+}
+
+/** Returns the id of the transfer that an offer makes: the offer raises the nonce that was signed. */
+function idOf({ tokenId }: Terms, nonce: number): string {
+  return `${tokenId}-${nonce + 1}`
 }
 
 function readOffer(input: OfferInput, read: InputReader) {

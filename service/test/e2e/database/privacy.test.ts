@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
+import { keccak256, stringToHex } from 'viem'
 import { testDatabases } from '../../support/database/databases.ts'
 import { insertOperation } from '../../support/index/rows.ts'
 import { sleep } from '../../../src/lib/async/sleep.ts'
@@ -207,10 +208,49 @@ for (const { name, open, skip } of testDatabases())
         (await database.query<{ body: string }>('select body from transfer_message')).map(({ body }) => body)
       assert.equal((await erase({ owner: address('e') }))['message'], 1)
       assert.deepEqual(await bodies(), ['Unrelated'])
-      await putTransferMessage(database, { hash: sameText, body: 'Enjoy it' }) // of a later transfer
+      await database.query('insert into transfer_message (hash, body) values ($1, $2)', [
+        hexToBytes(sameText),
+        'Enjoy it', // of a later transfer
+      ])
       assert.deepEqual(await messages(), { '1-2': 'Unrelated' })
       assert.equal((await erase({ owner: alice }))['message'], 0)
       assert.deepEqual(await countsOf({ owner: address('f') }), { transfer: 1 })
+    })
+
+    it('exports and erases the messages of offers that never came to be', async () => {
+      const [owner, recipient, other] = [address('7'), address('8'), address('3')] as const
+      const put = (id: string, from: Hex, to: Hex, body: string) =>
+        putTransferMessage(database, { hash: keccak256(stringToHex(body)), body, offer: { id, from, to } })
+      const textsOf = async (of: Hex) =>
+        (await found({ owner: of }))
+          .filter(({ kind }) => kind === 'message')
+          .map(({ transfer, body }) => [transfer, body])
+      const bodies = async () =>
+        (await database.query<{ body: string }>('select body from transfer_message order by body')).map(
+          ({ body }) => body,
+        )
+      const before = await bodies()
+      await put('7-1', owner, recipient, 'First try')
+      await put('7-1', owner, recipient, 'First try')
+      await put('7-1', owner, other, 'Second try')
+      await put('8-1', other, recipient, 'First try')
+      assert.deepEqual(await textsOf(owner), [
+        ['7-1', 'First try'],
+        ['7-1', 'Second try'],
+      ])
+      assert.deepEqual(await textsOf(recipient), [
+        ['7-1', 'First try'],
+        ['8-1', 'First try'],
+      ])
+      assert.equal((await erase({ owner }, true))['message'], 2)
+      assert.equal((await erase({ owner }))['message'], 2)
+      assert.deepEqual([await textsOf(owner), await textsOf(recipient)], [[], [['8-1', 'First try']]])
+      assert.deepEqual(await bodies(), [...before, 'First try'].toSorted())
+      await put('7-1', owner, recipient, 'First try') // the same offer is sent again
+      assert.deepEqual(await textsOf(owner), [['7-1', 'First try']])
+      await erase({ owner: recipient })
+      assert.deepEqual(await bodies(), before)
+      assert.deepEqual(await database.query('select from offered_message'), [])
     })
 
     it('exports and erases an anomaly that began with the former owner and has a country of the new one', async () => {

@@ -60,10 +60,10 @@ describe('transfers by signature', () => {
       expiresAt: input.deadline,
     })
     assert.equal(await owner(productId), alice.address.toLowerCase(), 'nothing moves before the recipient accepts')
-    const stored = await world.database.query('select body from transfer_message where hash = $1', [
-      Buffer.from(keccak256(stringToHex('Yours now.')).slice(2), 'hex'),
-    ])
-    assert.deepEqual(stored, [{ body: 'Yours now.' }])
+    const statement = 'select transfer_id, body from transfer_message join offered_message using (hash) where hash = $1'
+    const messageHash = Buffer.from(keccak256(stringToHex('Yours now.')).slice(2), 'hex')
+    const stored = await world.database.query(statement, [messageHash])
+    assert.deepEqual(stored, [{ transfer_id: id, body: 'Yours now.' }])
 
     const { signature } = await sign({ action: 'ACCEPT', transferId: id }, bob)
     assert.deepEqual(
