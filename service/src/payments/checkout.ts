@@ -10,14 +10,13 @@ import {
   attemptUntil,
   chainMs,
   failure,
-  GatewayFault,
   ledgerMs,
   saysUncharged,
   within,
   type ErrorCode,
   type Outcome,
 } from './errors.ts'
-import { clockTolerance, requireClock } from './heads.ts'
+import type { Head } from './heads.ts'
 import { parsePayload, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
@@ -95,7 +94,7 @@ export function createCheckout(options: CheckoutOptions) {
   async function sell(request: CheckoutRequest): Promise<Outcome | 'retry'> {
     const { requestHash } = request.order
     const { identifier } = request.presented
-    const head = chain.heads.head() // needed only for a new payment, read meanwhile
+    const head = chain.heads.headOnTime() // needed only for a new payment, read meanwhile
     head.catch(() => {})
     const row = await recorded(ledger.find({ ...keyOf(request), requestHash, identifier }))
     const isTheirs = row !== undefined && (await isOfPayer(row, request.presented.payment))
@@ -157,18 +156,13 @@ export function createCheckout(options: CheckoutOptions) {
     return (await settlement.poll(toSettling(row))) ?? 'retry'
   }
 
-  async function begin(
-    request: CheckoutRequest,
-    head: Promise<{ readonly number: bigint; readonly timestamp: bigint }>,
-  ): Promise<Outcome | 'retry'> {
+  async function begin(request: CheckoutRequest, head: Promise<Head>): Promise<Outcome | 'retry'> {
     const { presented, order, closed } = request
     const { payment } = presented
     if (settlement.isRunning(keyOf(request))) return 'retry' // its row was deleted, so that it ends
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
     if (error !== undefined) return refuse(request, failure(error))
-    const newest = await within(chainMs, 'payment_unavailable', head)
-    requireClock(newest, seconds())
-    const fromBlock = newest.number
+    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', head)
     const proof = await verifyAndAttest(request)
     if (typeof proof !== 'string') return refuse(request, proof)
     const key = keyOf(request)
@@ -210,15 +204,11 @@ export function createCheckout(options: CheckoutOptions) {
     return closed.aborted ? abandoned : proof
   }
 
-  /** Chain time decides whether a payment is too late or too early. A wrong clock here is not the buyer's fault. */
+  /** Returns whether a payment is too late or too early. A wrong clock here is not the buyer's fault. */
   async function checkTimesOnChain(payment: Payment): Promise<ErrorCode | undefined> {
-    const ours = seconds()
-    const error = checkTimes(payment, ours)
-    if (error === undefined) return undefined
-    const theirs = await within(chainMs, 'payment_unavailable', chain.time())
-    const apart = ours > theirs ? ours - theirs : theirs - ours
-    if (apart < clockTolerance || checkTimes(payment, theirs) !== undefined) return error
-    throw new GatewayFault('not_ready', { cause: `this clock is ${apart} s off chain time` })
+    const error = checkTimes(payment, seconds())
+    if (error !== undefined) await within(chainMs, 'payment_unavailable', chain.heads.requireClock())
+    return error
   }
 
   return {

@@ -1,9 +1,15 @@
-/** The newest block and the fees that follow from it, shared by everything that settles at the same moment. */
+/**
+ * The newest block, the fees that follow from it, and this clock beside the chain's. They are shared by everything that settles at the same
+ * moment.
+ */
 import type { Hex } from '@touchstone/verdict'
 import type { TimedBlock } from '../domain/chain.ts'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Fees } from '../chain/transactions/transaction.ts'
+import { singleFlight } from '../lib/async/single-flight.ts'
+import { sleep } from '../lib/async/sleep.ts'
+import { isObject } from '../lib/json.ts'
 import { GatewayFault } from './errors.ts'
 
 /** `baseFee` is in wei. */
@@ -12,18 +18,19 @@ export type Head = TimedBlock & { readonly baseFee: bigint }
 export type Heads = ReturnType<typeof createHeads>
 
 /** A clock that is off by more seconds decides neither what has expired nor the time of a proof. */
-export const clockTolerance = 60n
-
-/** Throws a GatewayFault where this clock, in unix seconds, is behind a block. A proof would carry a time before its block. */
-export function requireClock({ timestamp }: Pick<Head, 'timestamp'>, seconds: bigint): void {
-  if (seconds + clockTolerance < timestamp)
-    throw new GatewayFault('not_ready', { cause: 'this clock is behind the chain' })
-}
+const clockTolerance = 60n
+/** Pause between two looks at the chain's time, and the time for all of them. A block of Base comes every two seconds. */
+const lookMs = 250
+const looksMs = 3_000
 
 const headMs = 250
 const tipMs = 5_000
 
-export function createHeads(rpc: RpcClient) {
+/** `now` is in milliseconds. */
+export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
+  const seconds = () => BigInt(Math.floor(now() / 1000))
+  let seen: { readonly time: bigint; readonly at: number } | undefined
+
   const head = shared(headMs, async (): Promise<Head> => {
     const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as Record<
       'number' | 'timestamp' | 'baseFeePerGas',
@@ -40,7 +47,53 @@ export function createHeads(rpc: RpcClient) {
     }
   })
   const tip = shared(tipMs, async () => requireQuantity(await rpc('eth_maxPriorityFeePerGas')))
+
+  /** Reads chain time in unix seconds: that of the pending block, where the node has one. */
+  async function readTime(): Promise<bigint> {
+    const blocks = await Promise.all(
+      ['latest', 'pending'].map((tag) => rpc('eth_getBlockByNumber', [tag, false]).catch(() => null)),
+    )
+    const times = blocks.flatMap((block) => (isObject(block) ? [requireQuantity(block['timestamp'])] : []))
+    if (times.length === 0) throw new Error('The node returned no block.')
+    return times.reduce((latest, one) => (one > latest ? one : latest))
+  }
+
+  /**
+   * Returns by how many seconds this clock is ahead of the chain's. It is negative behind the chain, and 0 within the tolerance. A chain that
+   * stands still shows an old time too, where its provider has no pending block. So an old time counts once it has moved on: it is then no
+   * older than the look before.
+   */
+  const clockError = singleFlight(async (): Promise<bigint> => {
+    const until = performance.now() + looksMs
+    for (;;) {
+      const before = seen
+      const time = await readTime()
+      seen = { time, at: performance.now() }
+      const ahead = seconds() - time
+      if (ahead <= clockTolerance) return ahead < -clockTolerance ? ahead : 0n
+      const age = before && time > before.time ? Math.ceil((seen.at - before.at) / 1000) : Infinity
+      if (Number(ahead) - age > clockTolerance) return ahead
+      if (seen.at > until) return 0n
+      await sleep(lookMs)
+    }
+  })
+
+  /** Throws a GatewayFault where this clock is off. A proof would carry a time before its block, or one that is still to come. */
+  async function requireClock(): Promise<void> {
+    const ahead = await clockError()
+    if (ahead !== 0n) throw new GatewayFault('not_ready', { cause: `this clock is ${ahead} s ahead of chain time` })
+  }
+
   return {
+    clockError,
+    requireClock,
+    /** Returns the newest block of a moment ago. Throws a GatewayFault where this clock is off; where the block is new, it shows that. */
+    async headOnTime(): Promise<Head> {
+      const found = await head()
+      const ahead = seconds() - found.timestamp
+      if (ahead > clockTolerance || ahead < -clockTolerance) await requireClock()
+      return found
+    },
     /** Returns the newest block as it was at most `maxAgeMs` ago. */
     head,
     /** Returns fees with room for the base fee to double. */

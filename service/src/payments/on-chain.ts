@@ -67,11 +67,19 @@ const [usedTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Authorization
 const [canceledTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'AuthorizationCanceled' })
 const [transferTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Transfer' })
 
-/** Every function throws when the provider gives no usable answer. */
-export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; readonly asset: Hex }) {
+/** Every function throws when the provider gives no usable answer. `now` is in milliseconds. */
+export function createPaymentChain({
+  rpc,
+  asset,
+  now,
+}: {
+  readonly rpc: RpcClient
+  readonly asset: Hex
+  readonly now?: (() => number) | undefined
+}) {
   const pending = onPendingBlock(rpc)
   const token = { to: asset, abi: tokenAbi }
-  const heads = createHeads(rpc)
+  const heads = createHeads(rpc, now)
 
   /** Returns whether the authorization is used or cancelled. */
   const isUsed = ({ from, nonce }: Payment, at: BlockAt) =>
@@ -198,15 +206,6 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       return report?.ok === true && report.word === '0x1626ba7e'.padEnd(66, '0')
     },
     hasCode: (account: Hex) => hasCode(rpc, account),
-    /** Returns chain time in unix seconds: that of the pending block, where the node has one. */
-    async time(): Promise<bigint> {
-      const blocks = await Promise.all(
-        ['latest', 'pending'].map((tag) => rpc('eth_getBlockByNumber', [tag, false]).catch(() => null)),
-      )
-      const times = blocks.flatMap((block) => (isObject(block) ? [requireQuantity(block['timestamp'])] : []))
-      if (times.length === 0) throw new Error('The node returned no block.')
-      return times.reduce((latest, one) => (one > latest ? one : latest))
-    },
     async isRightChain(): Promise<boolean> {
       return requireQuantity(await rpc('eth_chainId')) === BigInt(chainId)
     },

@@ -16,6 +16,7 @@ import type { Log } from '../lib/log.ts'
 import type { AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
+import type { Heads } from './heads.ts'
 import type { Ledger } from './ledger.ts'
 import { tokenAbi } from './on-chain.ts'
 import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
@@ -26,6 +27,7 @@ export type SelfCheck = ReturnType<typeof createSelfCheck>
 
 export type SelfCheckOptions = {
   readonly rpc: RpcClient
+  readonly heads: Pick<Heads, 'clockError'>
   readonly terms: Terms
   readonly contract: Hex
   readonly key: () => AttestationKey
@@ -118,6 +120,12 @@ const checks = {
   async chain({ rpc }) {
     const found = requireQuantity(await rpc('eth_chainId'))
     return found === BigInt(chainId) ? ok(`Chain ${chainId}.`) : wrong(`The provider serves chain ${found}.`)
+  },
+
+  async clock({ heads }) {
+    const ahead = await heads.clockError()
+    if (ahead === 0n) return ok('This clock agrees with the chain.')
+    return wrong(`This clock is ${ahead < 0n ? `${-ahead} s behind` : `${ahead} s ahead of`} the chain.`)
   },
 
   async token({ rpc, terms }) {

@@ -128,7 +128,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
       count('gas', found.gasUsed * found.gasPrice + found.l1Fee)
     },
   }
-  const chain = createPaymentChain({ rpc, asset: terms.asset })
+  const chain = createPaymentChain({ rpc, asset: terms.asset, now })
   const facilitator =
     'url' in options.facilitator
       ? createRemoteFacilitator({ ...options.facilitator, terms, chain })
@@ -142,9 +142,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const readChannels = createChannelReads({ rpc, heads: chain.heads })
   const through = options.channels && { ...options.channels, readChannels, facilitator, log }
   const sales =
-    through &&
-    channels &&
-    createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels, now })
+    through && channels && createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels })
   opened.defer(async () => {
     await Promise.all([checkout.idle(), deposits.idle()])
     settlement.stop()
@@ -158,7 +156,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const accounts = 'accounts' in options.facilitator ? options.facilitator.accounts : []
   const facilitatorAddresses = accounts.map(({ address }) => address)
   const onBalance = (address: Hex, balance: bigint) => (balances[address] = Number(balance))
-  const checked = { ...options, ...shared, key, facilitatorAddresses, onBalance, allowHighPrice }
+  const checked = { ...options, ...shared, heads: chain.heads, key, facilitatorAddresses, onBalance, allowHighPrice }
   const selfCheck = opened.use(createSelfCheck(checked))
   await selfCheck.run()
   reconciler.pass().catch((error: unknown) => log.warn('payments are not reconciled', { reason: reasonOf(error) }))

@@ -21,7 +21,7 @@ import {
   type ErrorCode,
   type Outcome,
 } from '../errors.ts'
-import { type Heads, requireClock } from '../heads.ts'
+import type { Heads } from '../heads.ts'
 import type { Ledger, PaymentRow } from '../ledger.ts'
 import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
@@ -56,12 +56,10 @@ type ChannelSalesOptions = {
   readonly terms: Terms
   readonly channels: ChannelTerms
   readonly count: Count
-  /** Milliseconds. */
-  readonly now?: (() => number) | undefined
 }
 
 export function createChannelSales(options: ChannelSalesOptions) {
-  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count, now = Date.now } = options
+  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
   const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Outcome | 'retry'> }>()
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
@@ -104,9 +102,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (known !== undefined) return known
     const error = checkChannelTerms(voucher, terms, channels)
     if (error !== undefined) return failure(error)
-    const head = await within(chainMs, 'payment_unavailable', heads.head())
-    requireClock(head, BigInt(Math.floor(now() / 1000)))
-    const fromBlock = head.number
+    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', heads.headOnTime())
     const before = await findChannel(voucher)
     const charged = before?.charged ?? 0n
     if (voucher.cumulative !== charged + terms.price) {

@@ -28,7 +28,7 @@ export type Sent = Tracked | 'rejected' | 'unfunded'
 
 type SenderOptions = {
   readonly rpc: RpcClient
-  readonly heads: Heads
+  readonly heads: Pick<Heads, 'head' | 'fees'>
   readonly slots: Slots
   readonly accounts: readonly LocalAccount[]
   readonly log: Log

@@ -30,7 +30,7 @@ export type Tracking = { readonly slot: Slot; readonly validBefore: bigint }
 
 type TrackerOptions = {
   readonly rpc: RpcClient
-  readonly heads: Heads
+  readonly heads: Pick<Heads, 'head' | 'fees'>
   readonly slots: Slots
   /** Signs the transaction that replaces the one of a slot at these fees of the chain. Undefined: it stays. */
   readonly resign: (slot: Slot, fees: Fees, stuck: Stuck) => Promise<Signed | undefined>

@@ -61,17 +61,23 @@ for (const { name, open, skip } of testDatabases())
       }
     }
 
-    it('sells no proof with a time that lies before its block, where the clock is late', async () => {
-      const { own, voucher } = await openChannel()
-      await world.mine()
-      const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-      const late = await world.open({ channels, now: () => Date.now() - 300_000 })
-      const refused = await buyThrough(late.url, token, await voucher(2n * price))
-      assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
-      assert.equal((await world.channels.find(own.id))?.charged, price)
-      await late.close()
-      assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
-    })
+    for (const [what, off] of [
+      ['lies before its block, where the clock is late', -300_000],
+      ['is still to come, where the clock is ahead', 300_000],
+    ] as const)
+      it(`sells no proof with a time that ${what}`, async () => {
+        const { own, voucher } = await openChannel()
+        await world.mine()
+        const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+        let clock = 0
+        const wrong = await world.open({ channels, now: () => Date.now() + clock })
+        clock = off
+        const refused = await buyThrough(wrong.url, token, await voucher(2n * price))
+        assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
+        assert.equal((await world.channels.find(own.id))?.charged, price)
+        await wrong.close()
+        assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
+      })
 
     it('offers them beside exact payments, which come first', async () => {
       const offer = await post(gateway.url, {})

@@ -28,7 +28,7 @@ afterEach(() => world.heal())
 
 const hasRole = parseAbiItem('function hasRole(bytes32, address) view returns (bool)')
 
-const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 120n })
+const longLived = (seconds = 120n) => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + seconds })
 
 const unavailable = [[503, 'payment_unavailable']] as const
 const pendingOrSold = [
@@ -170,15 +170,49 @@ describe('a sale that fails', () => {
 })
 
 describe('the clock', () => {
-  for (const [what, off] of [
-    ['5 minutes ahead', 300_000],
-    ['5 minutes behind', -300_000],
+  const minutes = 60_000
+  for (const [what, off, valid] of [
+    ['5 minutes ahead', 5 * minutes, 120n],
+    ['5 minutes ahead, the payment is valid for an hour', 5 * minutes, 3_600n],
+    ['half an hour ahead, the payment is valid for an hour', 30 * minutes, 3_600n],
+    ['5 minutes behind', -5 * minutes, 120n],
   ] as const) {
     it(`${what}: 503 not_ready, nothing charged`, async () => {
       await world.mine()
-      await survives({ options: { now: () => Date.now() + off } }, [[503, 'not_ready']])
+      let clock = 0
+      const options = { now: () => Date.now() + clock }
+      await survives({ options, breaks: () => (clock = off), valid }, [[503, 'not_ready']])
     })
   }
+
+  it('is shown by /health, which stops the sale until it is right again', async () => {
+    let clock = 10 * minutes
+    const gateway = await world.open({ now: () => Date.now() + clock })
+    const read = async () => {
+      const health = await (await fetch(`${gateway.url}/health`)).json()
+      const { status, checks } = health as { status: string; checks: Record<string, { ok: boolean; message: string }> }
+      return [status === 'not_ready', checks['clock']?.ok, checks['clock']?.message.replace(/\d+/, 'N')]
+    }
+    assert.deepEqual(await read(), [true, false, 'This clock is N s ahead of the chain.'])
+    clock = 0
+    await gateway.check()
+    assert.deepEqual(await read(), [false, true, 'This clock agrees with the chain.'])
+    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
+    await gateway.close()
+  })
+
+  it('sells on a chain whose newest block is old', async () => {
+    const gateway = await world.open()
+    world.payFaults.set({
+      rewrite: (method, [tag], result) => {
+        const block = result as { timestamp: Hex }
+        const isOld = method === 'eth_getBlockByNumber' && tag === 'latest'
+        return isOld ? { ...block, timestamp: toHex(BigInt(block.timestamp) - 7_200n) } : result
+      },
+    })
+    assert.equal((await buy(gateway.url, token, await longLived())).status, 200)
+    await gateway.close()
+  })
 })
 
 describe('the self-check', () => {
@@ -345,6 +379,8 @@ type Broken = {
   readonly options?: Partial<GatewayOptions>
   readonly breaks?: () => unknown
   readonly mends?: () => unknown
+  /** Seconds for which the payment is valid. */
+  readonly valid?: bigint
 }
 type Expected = readonly (readonly [status: number, error: string | undefined])[]
 
@@ -352,8 +388,8 @@ type Expected = readonly (readonly [status: number, error: string | undefined])[
  * Buys while something is broken. Once that is repaired, retries the same header until it has an end. The first answer is one of
  * `expected`, the last one is the proof, and there is one charge.
  */
-async function survives({ options = {}, breaks, mends }: Broken, expected: Expected): Promise<void> {
-  const payment = await longLived()
+async function survives({ options = {}, breaks, mends, valid }: Broken, expected: Expected): Promise<void> {
+  const payment = await longLived(valid)
   const gateway = await world.open(options)
   await breaks?.()
   const first = await buy(gateway.url, token, payment)
