@@ -38,7 +38,9 @@ export async function startService(config: Config, log: Log, overrides: Componen
   const limits = opened.use(await openLimits(config, log.child('limits')))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
   // Links name the ports, which are known only when all listen. A request that comes before its host is open waits.
-  const listeners = await Promise.all(names.map(async (name) => ({ name, ...(await openListener(name, config)) })))
+  const listeners = await Promise.all(
+    names.map(async (name) => ({ name, ...(await openListener(name, config, log.child(name))) })),
+  )
   for (const { close } of listeners) opened.defer(() => close(0))
   const urls = publicUrls(config, listeners)
   const metrics = await openMetrics({ config, components, limits, tracing, log, opened })
@@ -81,7 +83,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
 /** Most requests that wait for a host that is not open yet. Further ones get 503. */
 const mostWaiting = 1_000
 
-async function openListener(name: HostName, { hosts: { bind, ...places } }: Config) {
+async function openListener(name: HostName, { hosts: { bind, ...places } }: Config, log: Log) {
   const waiting: [IncomingMessage, ServerResponse][] = []
   let answer: RequestListener = (request, response) => {
     if (waiting.length < mostWaiting) waiting.push([request, response])
@@ -93,6 +95,7 @@ async function openListener(name: HostName, { hosts: { bind, ...places } }: Conf
     host: bind,
     port: places[name].port,
     onRequest: (request, response) => answer(request, response),
+    onFault: noteFault(log),
     ...(name === 'verification' && { onBroken: brokenSegment }),
     ...(name === 'graphql' && { onUpgrade: (request, socket, head) => upgrade(request, socket, head) }),
   })
@@ -104,6 +107,10 @@ async function openListener(name: HostName, { hosts: { bind, ...places } }: Conf
       for (const [request, response] of waiting.splice(0)) answer(request, response)
     },
   }
+}
+
+function noteFault(log: Log) {
+  return (error: unknown, requestId: string) => log.error('request failed', { reason: reasonOf(error), requestId })
 }
 
 function publicUrls(
@@ -158,6 +165,7 @@ async function openMetrics({
     port: metricsPort,
     exclusive: metricsPort === 0,
     onRequest: metrics.listener,
+    onFault: noteFault(log.child('metrics')),
   })
   opened.defer(() => close(0))
   log.info('metrics listen', { port })

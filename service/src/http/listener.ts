@@ -2,10 +2,12 @@
  * An HTTP listener that answers broken HTTP with JSON and stops without losing an accepted request. If it cannot start, its error is one
  * sentence.
  */
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { getHeader, namesOneHost, requestIdFor } from './request.ts'
+import { errorCodes } from '../lib/error-codes.ts'
+import { getHeader, namesOneHost, requestIdFor, requestIdOf } from './request.ts'
+import { openToAll, sendError } from './responses.ts'
 
 export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
@@ -38,6 +40,8 @@ export async function listen(options: {
   readonly host: string
   readonly port: number
   readonly onRequest: RequestListener
+  /** Called with what a route has thrown; its request gets 500. Left out: it is thrown. */
+  readonly onFault?: (error: unknown, requestId: string) => void
   /** The port belongs to this process alone, where several workers would share it. */
   readonly exclusive?: boolean
   /** Takes over the socket of an upgrade, and closes it. Left out: an upgrade is answered like any request. */
@@ -50,6 +54,7 @@ export async function listen(options: {
   readonly stuckMs?: number
 }): Promise<Listener> {
   let draining = false
+  const { onFault = rethrow } = options
   const server = createServer({
     maxHeaderSize: 3 * mostHeaderBytes, // what is over the limit is still read, because its answer depends on the path
     requestTimeout: 30_000,
@@ -60,10 +65,20 @@ export async function listen(options: {
   })
   server.timeout = options.stuckMs ?? stuckMs // destroys the socket
   server.on('clientError', (error: BrokenRequest, socket: Socket) => rejectBroken(error, socket, options.onBroken))
+  /** An exception that nothing catches would end the process. */
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    try {
+      options.onRequest(request, response)
+    } catch (error) {
+      onFault(error, requestIdOf(response))
+      if (response.headersSent) response.destroy()
+      else sendError(response, 500, errorCodes.INTERNAL.meaning, openToAll)
+    }
+  }
   server.on('request', (request, response) => {
     const rejection = rejectionOf(request, options.onBroken)
     if (draining || rejection !== undefined) response.shouldKeepAlive = false
-    if (rejection === undefined) return options.onRequest(request, response)
+    if (rejection === undefined) return answer(request, response)
     const [status, content] = rejection
     const body = JSON.stringify(content)
     response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body, request)).end(body)
@@ -72,8 +87,13 @@ export async function listen(options: {
   if (onUpgrade !== undefined)
     server.on('upgrade', (request, socket, head) => {
       const rejection = rejectionOf(request, options.onBroken)
-      if (rejection === undefined) onUpgrade(request, socket, head)
-      else end(socket, rejection, request)
+      if (rejection !== undefined) return end(socket, rejection, request)
+      try {
+        onUpgrade(request, socket, head)
+      } catch (error) {
+        onFault(error, '')
+        socket.destroy()
+      }
     })
   await bind(server, options)
   const port = (server.address() as AddressInfo).port
@@ -98,6 +118,10 @@ export async function listen(options: {
       clearInterval(timer)
     },
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error
 }
 
 async function bind(

@@ -5,9 +5,40 @@ import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { listen } from './listener.ts'
 
-const options = { name: 'test host', host: '127.0.0.1', port: 0 } as const
+const faults: string[] = []
+const options = {
+  name: 'test host',
+  host: '127.0.0.1',
+  port: 0,
+  onFault: (error: unknown) => void faults.push((error as Error).message),
+} as const
 
 describe('a listener', () => {
+  it('answers 500 where a route throws, notes it, and goes on', async () => {
+    let fails = true
+    const listener = await listen({
+      ...options,
+      onRequest: (_, response) => {
+        if (fails) throw new Error('the route is broken')
+        response.end('well')
+      },
+      onUpgrade: () => {
+        throw new Error('the socket is broken')
+      },
+    })
+    const url = `http://127.0.0.1:${listener.port}`
+    const broken = await fetch(url)
+    assert.deepEqual([broken.status, broken.headers.get('cache-control')], [500, 'no-store'])
+    assert.match(((await broken.json()) as { error: string }).error, /unexpectedly/)
+    const socket = connect(listener.port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    await once(socket.resume(), 'close')
+    assert.deepEqual(faults, ['the route is broken', 'the socket is broken'])
+    fails = false
+    assert.equal(await (await fetch(url)).text(), 'well')
+    await listener.close(0)
+  })
+
   it('says in one sentence that its port is in use', async () => {
     const first = await listen({ ...options, onRequest: (_, response) => response.end() })
     await assert.rejects(listen({ ...options, port: first.port, onRequest: () => {} }), {

@@ -2,7 +2,7 @@
  * The gateway's self-check at start and every minute. A wrong answer stops the sale (503 `not_ready`). A missing answer only makes the
  * health `degraded`, because each request finds out for itself: a paid one when it pays, an offer by `canSell`.
  */
-import { checksumAddress, type Hex } from '@touchstone/verdict'
+import type { Hex } from '@touchstone/verdict'
 import { AbiDecodingZeroDataError, domainSeparator, keccak256, toHex } from 'viem'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRevert, type RpcClient } from '../chain/rpc/client.ts'
@@ -13,7 +13,7 @@ import { assetRegistryAbi } from '../domain/registry-abi.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import type { AttestationKey } from './attestation/attest.ts'
+import { signerOf, type AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Heads } from './heads.ts'
@@ -191,7 +191,8 @@ const checks = {
 
   /** Guard 3 of the attestation key: anything else it signs could be passed off as an attestation, and the reverse. */
   async signer({ rpc, terms, contract, key, facilitatorAddresses }) {
-    const { address } = key()
+    const address = signerOf(key)
+    if (address === null) return missing('There is no attestation key here any more.')
     const others = [terms.payTo, ...facilitatorAddresses, ...(terms.channels?.receiverAuthorizers ?? [])]
     if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
       return wrong('The attestation key is also the recipient, the facilitator, or the key of the payment channels.')
@@ -203,9 +204,7 @@ const checks = {
     ])
     if (count > 0n || holdsCode) return wrong('The attestation key has sent transactions or holds code.')
     if (holdsRole) return wrong('The attestation key holds a role of the core contract.')
-    return balance > 0n
-      ? missing('The attestation key’s account holds ether.')
-      : ok(`${checksumAddress(address)} signs nothing else.`)
+    return balance > 0n ? missing('The attestation key’s account holds ether.') : ok(`${address} signs nothing else.`)
   },
 } satisfies Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>>
 

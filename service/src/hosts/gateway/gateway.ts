@@ -11,7 +11,7 @@ import { runtime } from '../../http/responses.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import { attestationDocument, createAttest, type AttestationKey } from '../../payments/attestation/attest.ts'
+import { attestationDocument, createAttest, signerOf, type AttestationKey } from '../../payments/attestation/attest.ts'
 import { createClaims, type ClaimOptions } from '../../payments/channels/claims.ts'
 import { parseVoucher } from '../../payments/channels/presented.ts'
 import { createChannelSales, type ChannelSales } from '../../payments/channels/sale.ts'
@@ -242,7 +242,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
     const quota = isPayment(decoded) ? refusals?.exhausted(client) : limiter?.take(client)
     const sale = { request, response, client, decoded }
-    if (quota instanceof Promise) void quota.then((shared) => checkoutRoute(sale, shared))
+    if (quota instanceof Promise) quota.then((shared) => checkoutRoute(sale, shared)).catch(onFault(response))
     else checkoutRoute(sale, quota)
   }
 
@@ -251,13 +251,15 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (response.destroyed) return // the client disconnected while the quota was counted
     if (quota?.allowed === false) return send(failure('rate_limited'), quota.resetSeconds)
     if (!selfCheck.ready()) return send(failure('not_ready'))
-    answer(sale).then(
-      (outcome) => {
-        if (outcome.kind === 'error') countError(outcome, sale)
-        send(outcome)
-      },
-      (error: unknown) => send(failure(toErrorCode(error, requestIdOf(response)))),
-    )
+    answer(sale)
+      .then(
+        (outcome) => {
+          if (outcome.kind === 'error') countError(outcome, sale)
+          send(outcome)
+        },
+        (error: unknown) => send(failure(toErrorCode(error, requestIdOf(response)))),
+      )
+      .catch(onFault(response))
 
     function send(outcome: Outcome, retryAfter?: number): void {
       if (outcome.kind === 'error' && outcome.error !== 'payment_required')
@@ -333,9 +335,18 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     return code
   }
 
+  /** An exception that nothing catches would end the process. */
+  function onFault(response: ServerResponse) {
+    return (error: unknown) => sendError(response, toErrorCode(error, requestIdOf(response)))
+  }
+
   return (request, response) => {
     response.on('error', () => {})
-    route(request, response)
+    try {
+      route(request, response)
+    } catch (error) {
+      onFault(response)(error)
+    }
   }
 }
 
@@ -360,7 +371,7 @@ function healthBody(selfCheck: SelfCheck, key: () => AttestationKey): string {
     status: selfCheck.ready() ? (degraded ? 'degraded' : 'ok') : 'not_ready',
     timestamp: new Date().toISOString(),
     runtime,
-    attestation_signer: checksumAddress(key().address),
+    attestation_signer: signerOf(key),
     checks: Object.fromEntries(results.map(([name, { state, message }]) => [name, { ok: state === 'ok', message }])),
   })
 }

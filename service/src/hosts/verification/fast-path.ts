@@ -6,8 +6,10 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Answer, Verdicts } from '../../assets/verdicts.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
-import { getHeader, requestIdFor } from '../../http/request.ts'
+import { getHeader, requestIdFor, requestIdOf } from '../../http/request.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
 import { assetPrefix, sharedHeaders, verdictHeaders } from './routes/asset.ts'
 
 export function fastPath(
@@ -15,7 +17,13 @@ export function fastPath(
     verdicts,
     limiter,
     clientKey,
-  }: { readonly verdicts: Verdicts; readonly limiter?: RateLimiter | undefined; readonly clientKey: ClientKey },
+    log,
+  }: {
+    readonly verdicts: Verdicts
+    readonly limiter?: RateLimiter | undefined
+    readonly clientKey: ClientKey
+    readonly log: Log
+  },
   router: RequestListener,
 ): RequestListener {
   /** Over quota it falls through to the router, which rejects without consuming quota again. */
@@ -35,7 +43,13 @@ export function fastPath(
     if (answer === undefined) return router(request, response)
     const quota = limiter?.take(clientKey(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for')))
     // A local limiter returns no promise: a promise would cost as much as the answer.
-    if (quota instanceof Promise) void quota.then((shared) => send(shared, request, response, answer))
+    if (quota instanceof Promise)
+      quota
+        .then((shared) => send(shared, request, response, answer))
+        .catch((error: unknown) => {
+          log.error('request failed', { reason: reasonOf(error), requestId: requestIdOf(response) })
+          response.destroy()
+        })
     else send(quota, request, response, answer)
   }
 }

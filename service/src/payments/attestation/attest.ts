@@ -37,6 +37,15 @@ export function attestationKeyOf(key: EthereumKey): AttestationKey {
   return { ...key, keyId: attestationKeyId(key.address) }
 }
 
+/** Returns the checksummed address of the key that signs, or null where none is here any more. */
+export function signerOf(key: () => AttestationKey): Hex | null {
+  try {
+    return checksumAddress(key().address)
+  } catch {
+    return null
+  }
+}
+
 /** Returns the success body without `payment` as JSON, or null when the asset does not exist: NONE is never attested. */
 export type Attest = (order: Order) => Promise<string | null>
 
@@ -61,7 +70,8 @@ export function createAttest({
     if (verdict.token_id !== assetId || verdict.state_code === 0)
       throw new GatewayFault('chain_unavailable', { cause: 'the verdict is about another asset' })
     const facts = factsOf(verdict, flags, Math.floor(now() / 1000))
-    const attestation = await within(signMs, 'signer_unavailable', sign(key(), facts, eas))
+    const signing = async () => sign(key(), facts, eas) // there may be no key any more
+    const attestation = await within(signMs, 'signer_unavailable', signing())
     const { state, state_code, authentic, flagged, chainRef, network, audit_status, production_ready } = verdict
     const shown = { state, state_code, authentic, flagged, chainRef, attestation }
     const status = { network, audit_status, production_ready }

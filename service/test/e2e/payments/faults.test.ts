@@ -3,11 +3,12 @@
  * buyer can mend nothing; after recovery the same header returns the proof for one charge (spec §4.8, §7). Also the gateway's own health checks.
  */
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { parseAbiItem, toFunctionSelector, toHex, type Hex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import type { Ledger } from '../../../src/payments/ledger.ts'
 import { testFolder } from '../../support/folder.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -133,6 +134,37 @@ describe('the signer', () => {
         [503, 'signer_unavailable'],
       ]))
   }
+})
+
+describe('the keys', () => {
+  it('that are gone from their folder: /health is 200 and says so, a sale is 503 signer_unavailable', async () => {
+    const folder = join(testFolder(), 'keys')
+    const options = { folder, database: world.database, isPublicKnowledge: () => false }
+    const keys = await openAttestationKeys(options)
+    const gateway = await world.open({ keys })
+    await rm(folder, { recursive: true })
+    await keys.reload() // the watcher of the folder does this
+    await gateway.check()
+    const health = await fetch(`${gateway.url}/health`)
+    type Health = { attestation_signer: string | null; status: string; checks: Record<string, { ok: boolean }> }
+    const { attestation_signer: address, status, checks } = (await health.json()) as Health
+    assert.deepEqual([health.status, address, status, checks['signer']?.ok], [200, null, 'degraded', false])
+    const refused = await buy(gateway.url, token, await sign(payer))
+    assert.deepEqual([refused.status, refused.body.error], [503, 'signer_unavailable'])
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+
+  it('that cannot be listed: 500, and the gateway goes on', async () => {
+    const published = () => {
+      throw new Error('no list')
+    }
+    const gateway = await world.open({ keys: { active: () => world.signer, published } })
+    const failed = await fetch(`${gateway.url}/.well-known/attestation.json`)
+    assert.deepEqual([failed.status, ((await failed.json()) as { error: string }).error], [500, 'internal_error'])
+    assert.equal((await fetch(`${gateway.url}/health`)).status, 200)
+    await gateway.close()
+  })
 })
 
 describe('the ledger', () => {
