@@ -8,8 +8,8 @@ import type { Database } from '../db/database.ts'
 import { withHexColumns, type Stored } from './key.ts'
 import { gasCost, gasShare } from './ledger.ts'
 
-/** settled: paid. rejected: ended without a transfer. pending: the chain has not decided. */
-export const outcomes = ['settled', 'rejected', 'pending'] as const
+/** settled: paid. rejected: ended without a transfer. removed: paid, until a reorganisation took it away for good. pending: not decided. */
+export const outcomes = ['settled', 'rejected', 'removed', 'pending'] as const
 type Outcome = (typeof outcomes)[number]
 const kinds = ['transfer', 'deposit', 'voucher'] as const
 type Kind = (typeof kinds)[number]
@@ -47,8 +47,13 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const maxGroups = 100_000
 const rowsPerPage = 1_000
-const states = { settled: 'done', rejected: 'dead', pending: 'settling' } as const
-const outcomeSql = `case p.state when 'done' then 'settled' when 'dead' then 'rejected' else 'pending' end`
+const conditions = {
+  settled: `p.state = 'done' and p.reason is null`,
+  rejected: `p.state = 'dead'`,
+  removed: `p.state = 'done' and p.reason is not null`,
+  pending: `p.state = 'settling'`,
+} as const satisfies Readonly<Record<Outcome, string>>
+const outcomeSql = `case ${outcomes.map((outcome) => `when ${conditions[outcome]} then '${outcome}'`).join(' ')} else 'pending' end`
 const columns = `p.pk, ${instant('coalesce(p.settled_at, p.created_at)')} as time, ${outcomeSql} as outcome, p.payer, p.nonce,
   p.token_id::text as "assetId", case p.kind when 'deposit' then '0' else coalesce(p.amount, 0)::text end as units, p.kind, p.channel, p.tx_hash as transaction, p.block_number as block, p.reason,
   (select ${gasShare}::text from settlement s where s.pk = p.settlement and s.state = 'mined') as gas`
@@ -85,9 +90,9 @@ export function createBook(
         `($3::bytea is null or p.payer = $3) and ${time} >= $4 and ${time} < $5 order by ${time} desc, p.pk desc limit $6`
       const values = [payer ? hexToBytes(payer) : null, toTime(since, -Infinity), toTime(until, Infinity), limit]
       const isPending = outcome === undefined || outcome === 'pending'
-      const pending = isPending ? await read(`p.state = 'settling' and ${within('p.created_at')}`, values) : []
+      const pending = isPending ? await read(`${conditions.pending} and ${within('p.created_at')}`, values) : []
       if (outcome === 'pending' || pending.length === limit) return pending
-      const state = outcome === undefined ? '' : `p.state = '${states[outcome]}' and`
+      const state = outcome === undefined ? '' : `${conditions[outcome]} and`
       const ended = await read(`${state} ${within('p.settled_at')}`, [...values.slice(0, 3), limit - pending.length])
       return [...pending, ...ended]
     },
@@ -106,7 +111,7 @@ export function createBook(
 
     /** Yields the payments that ended within the span, oldest first, in pages. */
     async *pages({ outcome, payer, since, until }: Filter): AsyncGenerator<BookRow[]> {
-      const state = outcome === undefined ? '' : `p.state = '${states[outcome]}' and`
+      const state = outcome === undefined ? '' : `${conditions[outcome]} and`
       let [time, pk] = [toTime(since, -Infinity), -1n]
       for (;;) {
         const page = await read(
@@ -159,12 +164,12 @@ export function createBook(
   function sumPayments(by: readonly Dimension[], from: string, to: string) {
     const key = by.map((dimension) => (dimension === 'day' ? `''` : fields[dimension]))
     return run<Sums & { readonly key: readonly string[] }>(
-      `with ended as materialized (select array[${key.join()}]::text[] as key, p.state, p.amount, p.settlement, p.kind
+      `with ended as materialized (select array[${key.join()}]::text[] as key, ${conditions.settled} as "isPaid", p.amount, p.settlement, p.kind
            from payment p where ${ours} and p.settled_at >= $3 and p.settled_at < $4),
          shares as (select s.pk, ${gasShare} as gas from settlement s
            where s.pk in (select settlement from ended) and s.state = 'mined')
        select key, count(*) filter (where kind <> 'deposit') as payments,
-         coalesce(sum(amount) filter (where state = 'done' and kind <> 'deposit'), 0)::text as units,
+         coalesce(sum(amount) filter (where "isPaid" and kind <> 'deposit'), 0)::text as units,
          coalesce(sum(gas), 0)::text as gas from ended left join shares on shares.pk = ended.settlement group by key`,
       [from, to],
     )

@@ -136,11 +136,10 @@ export function createCheckout(options: CheckoutOptions) {
     return isDelivery ? { ...outcome, delivers: outcome.key } : outcome
   }
 
-  /** A failed transaction shows its authorization to everyone, and while that is valid anyone may execute it. Then the buyer has paid. */
+  /** Returns the outcome of a rejected payment that was executed later, for the same request. */
   async function findPaidLater(row: PaymentRow, { payment }: Presented, { requestHash }: Order) {
-    const isOver = row.reason === 'authorization_expired' || row.reason === 'nonce_already_used'
-    if (isOver || row.proof === null || row.requestHash !== requestHash) return undefined
-    return isSamePayment(parsePayload(row.payload), payment) ? settlement.poll(toSettling(row)) : undefined
+    const isSame = row.requestHash === requestHash && isSamePayment(parsePayload(row.payload), payment)
+    return isSame ? settlement.findPaidLater(row) : undefined
   }
 
   async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Outcome | 'retry'> {

@@ -15,7 +15,10 @@ import type { Payment } from './x402/payment.ts'
 /** settling: proof stored, a transfer may be pending. done: paid. rejected: proven never to pay. */
 type PaymentState = 'settling' | 'done' | 'rejected'
 
-/** `payload` is the payment as JSON. `reason`: the error code of a rejected row. `settlement`: the transaction's row, where it has one. */
+/**
+ * `payload` is the payment as JSON. `reason`: the error code of a rejected row, `removed` of a paid one that a reorganisation removed for good.
+ * `settlement`: the transaction's row, where it has one.
+ */
 export type PaymentRow = PaymentKey & {
   readonly state: PaymentState
   readonly requestHash: string
@@ -47,6 +50,9 @@ export type NewPayment = PaymentKey & {
 
 /** A payment to look for, with its request and the buyer's name for it where these are known. */
 type Sought = PaymentKey & { readonly requestHash?: string; readonly identifier?: string | undefined }
+
+/** `age` in seconds since its oldest payment was settled. `hasRemoved`: a payment of it was removed for good. */
+export type RecentBlock = BlockId & { readonly age: number; readonly hasRemoved: boolean }
 
 type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; readonly block: BlockId | null }
 
@@ -332,14 +338,14 @@ export function createLedger(
     },
 
     /** Returns the blocks of payments that were settled within `seconds`, with the seconds since. */
-    async recentBlocks(seconds: number): Promise<(BlockId & { readonly age: number })[]> {
-      const rows = await run<{ number: bigint; hash: Uint8Array; age: number }>(
-        `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age
-         from payment p where settled_at > statement_timestamp() - make_interval(secs => $3::float8) and ${ours}
+    async recentBlocks(seconds: number): Promise<RecentBlock[]> {
+      const rows = await run<Omit<RecentBlock, 'hash'> & { hash: Uint8Array }>(
+        `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age,
+           bool_or(reason is not null) as "hasRemoved" from payment p where settled_at > statement_timestamp() - make_interval(secs => $3::float8) and ${ours}
            and state = 'done' and block_hash is not null group by 1, 2`,
         [seconds],
       )
-      return rows.map(({ number, hash, age }) => ({ number, hash: bytesToHex(hash), age }))
+      return rows.map(({ hash, ...block }) => ({ ...block, hash: bytesToHex(hash) }))
     },
 
     /** Returns the payments that were settled in a block. */
@@ -352,6 +358,25 @@ export function createLedger(
       return rows.map(withHexColumns)
     },
 
+    /** Marks a paid payment that a reorganisation has removed for good. Returns false where it is marked already. */
+    async removed(key: PaymentKey): Promise<boolean> {
+      const text = `update payment p set reason = 'removed' where ${one} and state = 'done' and reason is null returning pk`
+      return (await runOne(key, text)).length > 0
+    },
+
+    /**
+     * Returns rejected payments whose transfer may be executed by others, or may have been a moment ago. Those that expire first come first.
+     */
+    async rejected(limit: number): Promise<PaymentRow[]> {
+      const rows = await run<Row>(
+        `select ${columns} from payment p where ${ours} and state = 'dead' and reason not in ('authorization_expired', 'nonce_already_used')
+           and proof is not null and settled_at > statement_timestamp() - interval '2 hours'
+           and valid_before > extract(epoch from statement_timestamp()) - 900 order by valid_before limit $3`,
+        [limit],
+      )
+      return rows.map(withHexColumns)
+    },
+
     /** Moves a paid payment to the block, and to the transaction, that a reorganisation has put its transfer into. */
     async moved(
       key: PaymentKey,
@@ -359,7 +384,7 @@ export function createLedger(
     ): Promise<void> {
       await runOne(
         key,
-        `update payment p set tx_hash = $5, block_number = $6, block_hash = $7, settlement = coalesce((select s.pk from settlement s
+        `update payment p set tx_hash = $5, block_number = $6, block_hash = $7, reason = null, settlement = coalesce((select s.pk from settlement s
            where s.state = 'mined' and s.mined_at > statement_timestamp() - interval '1 hour' and s.chain_id = $1 and $5 = any(s.hashes)
            limit 1), p.settlement)
          where ${one} and p.state = 'done'`,

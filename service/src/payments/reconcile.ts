@@ -11,7 +11,7 @@ import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, Slots } from './facilitator/slots.ts'
 import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
-import { mostPruned, type PaymentRow } from './ledger.ts'
+import { mostPruned, type PaymentRow, type RecentBlock } from './ledger.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
@@ -20,8 +20,8 @@ const otherDays = 7
 const pruneMs = 3_600_000
 /** Milliseconds to the next pruning where more may be left. */
 const pruneAgainMs = 60_000
-/** Milliseconds between two looks at settlements that count as lost. */
-const lostMs = 300_000
+/** Milliseconds between two looks at settlements that count as lost, and at rejected payments. */
+const endedMs = 300_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
 const recheckAges = [8, 30, 110]
 const recheckSeconds = 120
@@ -41,14 +41,14 @@ export function createReconciler(options: ReconcilerOptions) {
   const { ledger, slots, rpc, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
   const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
   let prunedAt = 0
-  let lostAt = 0
+  let endedAt = 0
   let everyBlock = false
 
   const runPass = singleFlight(async () => {
     await facilitator.adopt()
     const rows = await ledger.adopt(rowsPerPass, undefined, settlement.own())
     await Promise.all(rows.flatMap(readRow).map(continueRow))
-    const failures = await eachConcurrently([recheckBlocks, recheckLost, prune], 1, (work) => work())
+    const failures = await eachConcurrently([recheckBlocks, recheckEnded, prune], 1, (work) => work())
     if (failures.length > 0) throw failures[0]
   })
 
@@ -76,10 +76,11 @@ export function createReconciler(options: ReconcilerOptions) {
   }
 
   /** Makes one call for a block: while it is in the chain, so are all transfers in it. */
-  async function recheckBlock(block: BlockId & { readonly age: number }): Promise<void> {
+  async function recheckBlock(block: RecentBlock): Promise<void> {
     const due = recheckAges.filter((age) => block.age >= age).length
     if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) return
     if (!(await chain.isCanonical(block))) await recheckRemoved(block)
+    else if (block.hasRemoved) await recheckPayments(block, [])
     rechecked.set(block.hash, due)
   }
 
@@ -96,8 +97,13 @@ export function createReconciler(options: ReconcilerOptions) {
       }),
     )
     await slots.orphaned(block, unsure)
+    await recheckPayments(block, unread)
+  }
+
+  /** Throws the first failure, or the first one of `others`. */
+  async function recheckPayments(block: BlockId, others: readonly unknown[]): Promise<void> {
     const rows = await ledger.settledIn(block)
-    const failures = [...(await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)), ...unread]
+    const failures = [...(await eachConcurrently(rows.flatMap(readRow), atOnce, recheck)), ...others]
     if (failures.length > 0) throw failures[0]
   }
 
@@ -117,15 +123,26 @@ export function createReconciler(options: ReconcilerOptions) {
     return undefined
   }
 
-  /** Finds settlements that were taken for lost although the chain has them. Their gas is in no sum meanwhile. */
-  async function recheckLost(): Promise<void> {
-    if (Date.now() - lostAt < lostMs && !everyBlock) return
-    lostAt = Date.now() // one that cannot be read keeps no later pass from its other work
-    const failures = await eachConcurrently(await slots.lostButPaid(), atOnce, async (slot) => {
-      const receipt = await receiptOf(slot)
-      if (receipt !== undefined && (await chain.isCanonical(receipt.block))) await slots.mined(slot, receipt)
-    })
+  /** One that cannot be read keeps no other one waiting, and no later pass from its other work. */
+  async function recheckEnded(): Promise<void> {
+    if (Date.now() - endedAt < endedMs && !everyBlock) return
+    endedAt = Date.now()
+    const failures = [
+      ...(await eachConcurrently(await slots.lostButPaid(), atOnce, recheckLost)),
+      ...(await eachConcurrently(await ledger.rejected(rowsPerPass), atOnce, recheckRejected)),
+    ]
     if (failures.length > 0) throw failures[0]
+  }
+
+  /** Finds a settlement that was taken for lost although the chain has it. Its gas is in no sum meanwhile. */
+  async function recheckLost(slot: Slot): Promise<void> {
+    const receipt = await receiptOf(slot)
+    if (receipt !== undefined && (await chain.isCanonical(receipt.block))) await slots.mined(slot, receipt)
+  }
+
+  /** Finds a payment that was executed after it was rejected. Its price is in no sum meanwhile. */
+  async function recheckRejected(row: PaymentRow): Promise<void> {
+    if ((await settlement.findPaidLater(row)) !== undefined) count('reconciled')
   }
 
   async function continueRow(row: Settling): Promise<void> {
@@ -141,7 +158,7 @@ export function createReconciler(options: ReconcilerOptions) {
       status = await settlement.statusOf(row)
     }
     if (status.kind === 'paid') return ledger.moved(row.key, status)
-    if (status.kind === 'expired' || status.kind === 'spent')
+    if ((status.kind === 'expired' || status.kind === 'spent') && (await ledger.removed(row.key)))
       log.error('a reorganisation removed a payment for good', { units: row.payment.value })
   }
 

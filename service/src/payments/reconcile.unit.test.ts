@@ -31,6 +31,7 @@ describe('a block that is no longer in the chain, of which a provider still has 
         adopt: async () => [],
         recentBlocks: async () => [block],
         settledIn: note('settledIn', []),
+        rejected: note('rejected', []),
         prune: note('prune', 0),
       },
       slots: {
@@ -48,7 +49,7 @@ describe('a block that is no longer in the chain, of which a provider still has 
       paidDays: 3_650,
     } as unknown as Parameters<typeof createReconciler>[0])
     await assert.rejects(reconciler.pass(), /receipt is in a block 7/)
-    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'prune'])
+    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'rejected', 'prune'])
     await reconciler[Symbol.asyncDispose]()
   })
 })

@@ -10,13 +10,15 @@ import { sleep } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { withPayment } from './attestation/attest.ts'
-import { failure, type ErrorCode, type Outcome } from './errors.ts'
+import { chainMs, failure, GatewayFault, within, type ErrorCode, type Outcome } from './errors.ts'
 import type { Facilitator, Report } from './facilitator/facilitator.ts'
 import { parsePayload, type Ledger, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { PaymentChain, TransferStatus } from './on-chain.ts'
 import type { Payment } from './x402/payment.ts'
 import type { Terms } from './x402/terms.ts'
+
+type Proof = Extract<Outcome, { readonly kind: 'proof' }>
 
 /** A row that this process holds. `transaction` and `settlement`: what an earlier process sent for it. */
 export type Settling = {
@@ -232,10 +234,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */
-  async function complete(
-    row: Settling,
-    { transaction, block }: { transaction: Hex; block: BlockId },
-  ): Promise<Outcome> {
+  async function complete(row: Settling, { transaction, block }: { transaction: Hex; block: BlockId }): Promise<Proof> {
     const answer = formatAnswer(row, transaction)
     if (row.payment.deposit === undefined) {
       count('settled')
@@ -278,6 +277,21 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     async poll(row: Settling): Promise<Outcome | undefined> {
       const status = await look(row)
       return status?.kind === 'paid' ? complete(row, status) : undefined
+    },
+    /**
+     * Returns the outcome of a rejected payment that was executed all the same. A failed transaction shows its authorization to everyone, and
+     * while that is valid anyone may execute it. The buyer has no answer yet. Throws a GatewayFault where the chain does not show it.
+     */
+    async findPaidLater(row: PaymentRow): Promise<Proof | undefined> {
+      const isOver = row.reason === 'authorization_expired' || row.reason === 'nonce_already_used'
+      if (row.state !== 'rejected' || isOver || row.proof === null) return undefined
+      const rejected = toSettling(row)
+      const status = await within(chainMs, 'settlement_pending', statusOf(rejected))
+      if (status.kind === 'unknown') throw new GatewayFault('settlement_pending', { cause: 'no log of the payment' })
+      if (status.kind !== 'paid') return undefined
+      const outcome = await complete(rejected, status)
+      if (rejected.payment.deposit === undefined) await ledger.setUndelivered(row, true).catch(notRecorded)
+      return outcome
     },
     isRunning: (key: PaymentKey) => running.has(paymentName(key)),
     /** Returns the payments that this process works on. */

@@ -27,7 +27,7 @@ import { createPaymentChain, type PaymentChain } from '../../payments/on-chain.t
 import { parseOrder } from '../../payments/order.ts'
 import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
-import { createSettlement, type Count, type PaymentDeadlines } from '../../payments/settlement.ts'
+import { createSettlement, type Count, type PaymentDeadlines, type Settlement } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
 import { channelTerms, createPaymentRequired, paymentDocument, type Terms } from '../../payments/x402/terms.ts'
 import { briefly, cacheable, onceEnded, sendError, sendJson, sendOutcome, sendPreflight } from './responses.ts'
@@ -162,7 +162,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   reconciler.pass().catch((error: unknown) => log.warn('payments are not reconciled', { reason: reasonOf(error) }))
   const rest = opened.move()
   return {
-    onRequest: createListener(options, { chain, checkout, sales, selfCheck, count, refused }),
+    onRequest: createListener(options, { chain, settlement, checkout, sales, selfCheck, count, refused }),
     reconcile: reconciler.pass,
     claim: async () => claims?.pass(),
     check: selfCheck.run,
@@ -200,16 +200,17 @@ type Parts = {
   readonly sales: ChannelSales | undefined
   readonly selfCheck: SelfCheck
   readonly chain: PaymentChain
+  readonly settlement: Settlement
   readonly count: Count
   readonly refused: Record<string, number>
 }
 
 function createListener(options: GatewayOptions, parts: Parts): RequestListener {
-  const { chain, checkout, sales, selfCheck, count, refused } = parts
+  const { chain, settlement, checkout, sales, selfCheck, count, refused } = parts
   const { terms, v2Header, contract, keys, clientKey, ledger, limiter, refusals, log } = options
   const required = createPaymentRequired(terms, v2Header)
   const payments = paymentDocument(terms)
-  const statusRoute = createStatusRoute({ ...options, chain, limiter, client: clientOf, toErrorCode })
+  const statusRoute = createStatusRoute({ ...options, chain, settlement, limiter, client: clientOf, toErrorCode })
   const reads: Readonly<Record<string, (response: ServerResponse) => void>> = {
     '/health': (response) => sendJson(response, healthBody(selfCheck, keys.active), { 'Cache-Control': 'no-store' }),
     '/.well-known/x402': (response) => sendJson(response, payments, cacheable),

@@ -15,6 +15,7 @@ import { within, type ErrorCode } from '../../payments/errors.ts'
 import type { PaymentKey } from '../../payments/key.ts'
 import { parsePayload, type Ledger } from '../../payments/ledger.ts'
 import type { PaymentChain } from '../../payments/on-chain.ts'
+import type { Settlement } from '../../payments/settlement.ts'
 import { decodePayment, type Payment } from '../../payments/x402/payment.ts'
 import type { Terms } from '../../payments/x402/terms.ts'
 import { onceEnded, sendError, sendPreflight, sendPrivate } from './responses.ts'
@@ -39,6 +40,7 @@ const lookMs = 5_000
 type StatusOptions = {
   readonly ledger: Pick<Ledger, 'find' | 'setUndelivered'>
   readonly chain: Pick<PaymentChain, 'acceptsSignature'>
+  readonly settlement: Pick<Settlement, 'findPaidLater'>
   readonly terms: Terms
   readonly limiter: RateLimiter | undefined
   /** Returns the client of a request for its quota. */
@@ -49,7 +51,7 @@ type StatusOptions = {
 }
 
 export function createStatusRoute(options: StatusOptions) {
-  const { ledger, chain, terms, limiter, client, toErrorCode, now = Date.now } = options
+  const { ledger, chain, settlement, terms, limiter, client, toErrorCode, now = Date.now } = options
 
   async function answer(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const quota = await limiter?.take(client(request))
@@ -79,12 +81,14 @@ export function createStatusRoute(options: StatusOptions) {
     if (row === undefined) return null
     const stored = parsePayload(row.payload)
     if (!isPayer && !shown.some((payment) => isSame(stored, payment))) return null
-    const { state, transaction, reason, answer } = row
-    if (state === 'done') {
+    const { state, transaction, reason } = row
+    const done = state === 'done' ? { ...row, body: row.answer } : await settlement.findPaidLater(row)
+    if (done !== undefined) {
       // A voucher has no transaction of its own, and a deposit buys no proof.
-      const proof = stored.deposit === undefined ? `,"proof":${answer}` : ''
-      const status = `{"status":"done","transaction":${JSON.stringify(transaction)}${proof}}`
-      return { status, isDelivery: isPayer && row.undelivered }
+      const proof = stored.deposit === undefined ? `,"proof":${done.body}` : ''
+      const isRemoved = state === 'done' && reason !== null ? ',"removed":true' : ''
+      const status = `{"status":"done"${isRemoved},"transaction":${JSON.stringify(done.transaction)}${proof}}`
+      return { status, isDelivery: isPayer && (row.undelivered || state !== 'done') }
     }
     const status = JSON.stringify({ status: state, transaction, ...(reason !== null && { reason }) })
     return { status, isDelivery: false }

@@ -4,7 +4,7 @@ import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import { createBook } from '../../../src/payments/book.ts'
-import { asset, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { asset, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -44,6 +44,49 @@ describe('a reorganisation', () => {
     assert.equal(await charged(), price)
     assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
     await assertBooked(payment)
+    await gateway.close()
+  })
+
+  it('that removes a paid transfer for good: it is no revenue, and its status says so', async () => {
+    const book = createBook(world.database, { chainId: 84532, asset })
+    const gateway = await world.open()
+    const [rich, payment] = await world.payer().then(async (rich) => [rich, await sign(rich)] as const)
+    const settled = async (outcome: string) =>
+      (await book.report({}, ['outcome']))?.find(({ key }) => key[0] === outcome) ?? { payments: 0, units: 0n }
+    const before = await settled('settled')
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    const height = BigInt((await world.rpc('eth_blockNumber')) as string)
+    await world.rpc('evm_revert', [snapshot])
+    await world.cancel(rich, payment.nonce)
+    await world.mine(Number(height - BigInt((await world.rpc('eth_blockNumber')) as string)) + 1)
+    for (let pass = 0; pass < 2; pass += 1) await gateway.reconcile()
+    assert.equal(await charged(), 0n)
+    const { payments, units } = await settled('settled')
+    assert.deepEqual([payments, units], [before.payments, before.units])
+    assert.deepEqual([(await settled('removed')).payments, (await settled('removed')).units], [1, 0n])
+    const row = await book.find(payment.from, payment.nonce)
+    assert.deepEqual([row?.outcome, row?.reason], ['removed', 'removed'])
+    assert.deepEqual(
+      (await book.list({ outcome: 'removed' }, 9)).map(({ nonce }) => nonce),
+      [payment.nonce],
+    )
+    assert.equal(world.lines.filter((line) => line.includes('for good')).length, 1)
+    const status = async () =>
+      (await fetch(`${gateway.url}/payments/${payment.from}/${payment.nonce}`, { headers: headerV1(payment) })).text()
+    assert.match(await status(), /^{"status":"done","removed":true,/)
+    await world.ageSettled()
+    await gateway.close()
+  })
+
+  it('that removed a paid transfer for a moment: it is revenue again', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    assert.ok(await world.store.removed({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }))
+    await gateway.reconcile()
+    const row = await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce)
+    assert.deepEqual([row?.outcome, row?.reason], ['settled', null])
     await gateway.close()
   })
 
