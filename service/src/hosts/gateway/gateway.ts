@@ -52,7 +52,12 @@ export type GatewayOptions = {
   readonly facilitator:
     | { readonly accounts: readonly LocalAccount[]; readonly walletFactories: readonly Hex[] }
     | { readonly url: string; readonly headersFile?: string | null }
-  readonly keys: { readonly active: () => AttestationKey; readonly published: () => readonly PublishedKey[] }
+  readonly keys: {
+    readonly active: () => AttestationKey
+    readonly published: () => readonly PublishedKey[]
+    /** Runs before each signature. Left out: no other process changes the keys. */
+    readonly refresh?: () => Promise<void>
+  }
   /** Counts requests without a well-formed payment. */
   readonly limiter?: RateLimiter | undefined
   /** Counts payments that were refused. A client that has used it up cannot pay before the window ends. */
@@ -136,7 +141,11 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const key = keys.active
   const shared = { ledger, chain, facilitator, terms, count, log, deadlines: options.deadlines }
   const settlement = createSettlement(shared)
-  const attest = createAttest({ verdicts, key, now })
+  const currentKey = async () => {
+    await keys.refresh?.()
+    return key()
+  }
+  const attest = createAttest({ verdicts, key: currentKey, now })
   const checkout = createCheckout({ ...shared, settlement, attest, now })
   const deposits = createCheckout({ ...shared, settlement, attest: async () => '{}', now })
   const readChannels = createChannelReads({ rpc, heads: chain.heads })

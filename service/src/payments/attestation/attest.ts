@@ -60,7 +60,7 @@ export function createAttest({
 }: {
   readonly verdicts: Pick<Verdicts, 'answer'>
   /** Returns the key that signs now. It is called for each proof, because keys rotate. */
-  readonly key: () => AttestationKey
+  readonly key: () => AttestationKey | Promise<AttestationKey>
   readonly now?: (() => number) | undefined
 }): Attest {
   return async ({ tokenId, assetId, eas }) => {
@@ -70,7 +70,7 @@ export function createAttest({
     if (verdict.token_id !== assetId || verdict.state_code === 0)
       throw new GatewayFault('chain_unavailable', { cause: 'the verdict is about another asset' })
     const facts = factsOf(verdict, flags, Math.floor(now() / 1000))
-    const signing = async () => sign(key(), facts, eas) // there may be no key any more
+    const signing = async () => sign(await key(), facts, eas) // there may be no key any more
     const attestation = await within(signMs, 'signer_unavailable', signing())
     const { state, state_code, authentic, flagged, chainRef, network, audit_status, production_ready } = verdict
     const shown = { state, state_code, authentic, flagged, chainRef, attestation }

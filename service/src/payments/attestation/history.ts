@@ -2,6 +2,7 @@
 import { attestationKeyId, checksumAddress, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import type { Sql } from '../../db/database.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
 
 type KeyStatus = PublishedKey['status']
 
@@ -14,8 +15,9 @@ const addStatement =
 const changeStatement =
   'update attestation_key set status = $3, valid_until = $4 where address = $1 and status = any($2::text[]) returning status'
 
-/** A copy in memory is refreshed when it is older. */
+/** A copy in memory is refreshed when it is older; that of a sale is not older than the second time. */
 const freshMs = 30_000
+const saleMs = 2_000
 
 /** Keeps the history in memory as the database has it. `now` is in milliseconds; the times of a key are in unix seconds. */
 export async function openKeyHistory(sql: Sql, now: () => number) {
@@ -23,7 +25,7 @@ export async function openKeyHistory(sql: Sql, now: () => number) {
   let readAt = 0
   let lastStarted = 0
   let lastApplied = 0
-  let reading: Promise<void> | null = null
+  const readOnce = singleFlight(read)
 
   async function read(): Promise<void> {
     const turn = (lastStarted += 1)
@@ -52,13 +54,13 @@ export async function openKeyHistory(sql: Sql, now: () => number) {
     read,
     /** Returns the copy in memory, oldest key first, and refreshes an old copy for the next call. */
     rows: (): readonly PublishedKey[] => {
-      if (now() - readAt >= freshMs && reading === null) {
-        // A failing database is reported where payments are written.
-        reading = read()
-          .catch(() => {})
-          .finally(() => void (reading = null))
-      }
+      // A failing database is reported where payments are written.
+      if (now() - readAt >= freshMs) readOnce().catch(() => {})
       return rows
+    },
+    /** Reads the database first where the copy is older than two seconds. All who ask meanwhile share one statement. */
+    refresh: async (): Promise<void> => {
+      if (now() - readAt >= saleMs) await readOnce()
     },
     /** Reads the database first. */
     async find(keyId: string): Promise<PublishedKey | null> {

@@ -5,6 +5,7 @@
 import { attestationKeyId, type Hex, type PublishedKey } from '@touchstone/verdict'
 import type { AttestationKey } from './attest.ts'
 import type { Sql } from '../../db/database.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
 import { openKeyHistory } from './history.ts'
 import { openKeySource, type KeySourceOptions } from './source.ts'
 
@@ -33,6 +34,7 @@ export async function openAttestationKeys({
 }: AttestationKeysOptions) {
   const seconds = () => Math.floor(now() / 1000)
   const source = await openKeySource(options, seconds())
+  const reloadSource = singleFlight(() => source.reload())
   const history = await openKeyHistory(database, now)
   const activate = (address: Hex) => history.change(address, ['next', 'active'], { status: 'active', validUntil: null })
   const end = (address: Hex) =>
@@ -124,6 +126,11 @@ export async function openAttestationKeys({
   return {
     /** Returns the key that signs now. Its `sign` throws when it was revoked without a successor. Throws when there is no key here. */
     active: () => signing() ?? unusable(),
+    /** Notices what other processes changed up to two seconds ago: a key that they revoked, and its successor. */
+    refresh: async () => {
+      await history.refresh()
+      if (signing() === undefined) await reloadSource()
+    },
     /** Returns the key that signs here; undefined where none does. */
     signing,
     /** Returns the address of the key that signs here, else of the newest one that signs elsewhere. */

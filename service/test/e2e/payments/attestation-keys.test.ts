@@ -103,6 +103,29 @@ describe('attestation keys', () => {
     assert.notEqual((await openKeys()).active().address, stolen.address)
   })
 
+  it('that another process revoked are noticed within two seconds at a sale, by one statement for all sales', async () => {
+    const keys = await openKeys()
+    let statements = 0
+    const counting: typeof database = {
+      ...database,
+      query: (...args) => {
+        statements += 1
+        return database.query(...args)
+      },
+    }
+    const elsewhere = await openKeys({ database: counting })
+    const stolen = elsewhere.active()
+    statements = 0
+    await keys.revoke(stolen.keyId)
+    await elsewhere.refresh()
+    assert.deepEqual([statements, elsewhere.active().keyId], [0, stolen.keyId])
+    secondsLater(2)
+    await Promise.all(Array.from({ length: 20 }, () => elsewhere.refresh()))
+    assert.equal(statements, 1)
+    assert.equal(elsewhere.active().keyId, keys.active().keyId)
+    assert.notEqual(keys.active().keyId, stolen.keyId)
+  })
+
   it('sign nothing before their time begins, and nothing while they are announced', async () => {
     const privateKey = hexToBytes(generatePrivateKey())
     const early = await openKeys({ privateKey, now: () => clock + 30_000 })
