@@ -1,5 +1,6 @@
 /** Texts of requests and suppliers: instants, days, and lines that are shown. */
 import { cleanText } from '@touchstone/verdict'
+import { memoize } from '../lib/memoize.ts'
 import { clampSeconds } from './chain-index.ts'
 
 /** Parses an instant and returns it in UTC with microseconds, `2026-03-01T12:00:00.000000Z`, or null. */
@@ -36,5 +37,11 @@ const plain = /^[!-~]+(?: [!-~]+)*$/
 
 /** Cleans one line of supplier text (spec §2.3). */
 export function cleanLine(text: string): string {
-  return text.length <= longestLine && plain.test(text) ? text : cleanText(text, { max: longestLine })
+  return text.length <= longestLine && plain.test(text) ? text : cleanOther(text)
 }
+
+/** An answer has the texts of one product very often. */
+const cleanOther = memoize((text: string) => cleanText(text, { max: longestLine }), {
+  max: 10_000,
+  maxLength: 2_000_000,
+})

@@ -12,6 +12,15 @@ describe('a line of supplier text', () => {
     assert.equal(cleanLine(' two  spaces '), 'two spaces')
     assert.equal(Array.from(cleanLine('x'.repeat(300))).length, 200)
   })
+
+  it('is cleaned once, however often an answer has it', (t) => {
+    const cleaning = t.mock.method(String.prototype, 'replace').mock
+    assert.equal(cleanLine(`時計 of the test\n`), '時計 of the test')
+    const first = cleaning.callCount()
+    assert.ok(first > 0)
+    assert.equal(cleanLine(`時計 of the test\n`), '時計 of the test')
+    assert.equal(cleaning.callCount(), first)
+  })
 })
 
 describe('instants and days', () => {

@@ -97,6 +97,66 @@ describe('the limits of an operation', () => {
     )
   })
 
+  it('cost of each field under an alias, because an answer repeats its text', () => {
+    const names = Array.from({ length: 30 }, (_, i) => `a${i}: name`).join(' ')
+    assert.match(
+      outcome(`{ events(first: 20) { edges { node { product { transfers { product { ${names} } } } } } } }`),
+      /^TOO_COMPLEX .*it costs 6440/,
+    )
+    assert.equal(outcome('{ products(first: 100) { edges { node { id title: name maker: brand } } } }'), 'ok')
+    assert.match(
+      outcome(`{ products(first: 100) { edges { ...E } } } fragment E on ProductEdge { node { ${names} } }`),
+      /^TOO_COMPLEX .*it costs 3100/,
+    )
+    const page = 'id tagId name brand serialNumber state metadata { description origin imageUrl customFields }'
+    assert.equal(outcome(`{ products(first: 100) { totalCount edges { node { ${page} } } } }`), 'ok')
+  })
+
+  it('cost of a filter: ten for each condition after the first, and for each condition of a count', () => {
+    const cost = (query: string, variables?: Readonly<Record<string, unknown>>): number => {
+      const prepared = prepare({ query, variables })
+      assert.ok(prepared.ok, query)
+      return prepared.cost
+    }
+    const page = '{ products(first: 1, filter: { brand: "A" }) { edges { node { id } } } }'
+    assert.equal(cost(page), 1)
+    assert.equal(cost('{ products(first: 1, filter: { brand: "A" }) { totalCount edges { node { id } } } }'), 11)
+    const query = 'query ($f: ProductFilter) { products(first: 1, filter: $f) { totalCount edges { node { id } } } }'
+    const ids = { ids: ['1', '2', '3'], states: ['MINTED', 'BOUND'] }
+    assert.equal(cost(query, { f: ids }), 1 + 10 + 20)
+    const nested = { and: [{ not: { nameContains: 'abc' } }, { or: [{ brand: 'A' }, { brand: 'B', tagId: null }] }] }
+    assert.equal(cost(query, { f: nested }), 1 + 20 + 30)
+    assert.equal(cost(query, { f: {} }), cost(query, { f: null }))
+    assert.equal(
+      cost('query ($n: String) { products(first: 1, filter: { brand: $n, tagged: true }) { edges { cursor } } }', {
+        n: 'A',
+      }),
+      10,
+    )
+    const f = { and: Array.from({ length: 19 }, (_, i) => ({ not: { nameContains: `zq${i}x` } })) }
+    const counts = Array.from({ length: 30 }, (_, i) => `p${i}: products(first: 0, filter: $f) { totalCount }`).join(
+      ' ',
+    )
+    assert.match(outcome(`query ($f: ProductFilter) { ${counts} }`, { f }), /^TOO_COMPLEX .*it costs 11100/)
+    assert.equal(
+      cost('{ transfers(first: 1, filter: { party: "0x1", initiatedAfter: "2026-01-01T00:00:00Z" }) { totalCount } }'),
+      30,
+    )
+  })
+
+  it('cost of an earlier block: of all products, of their number, and of one product', () => {
+    const past = (n: number, field: string) =>
+      `{ ${Array.from({ length: n }, (_, i) => `a${i}: ${field.replace('%', String(i))}`).join(' ')} }`
+    assert.equal(outcome(past(4, 'products(first: 1, block: { number: % }) { edges { node { id } } }')), 'ok')
+    assert.match(outcome(past(5, 'products(first: 1, block: { number: % }) { edges { node { id } } }')), /^TOO_COMPLEX/)
+    assert.match(outcome(past(3, 'products(first: 0, block: { number: % }) { totalCount }')), /^TOO_COMPLEX/)
+    assert.equal(outcome('{ products(first: 100, block: { number: 1 }) { totalCount edges { node { id } } } }'), 'ok')
+    assert.equal(outcome(past(30, 'product(id: 1, block: { number: % }) { id }')), 'ok')
+    const query = `query ($block: BlockInput) ${past(5, 'products(first: 1, block: $block) { edges { node { id } } }')}`
+    assert.equal(outcome(query), 'ok')
+    assert.match(outcome(query, { block: { number: 7 } }), /^TOO_COMPLEX/)
+  })
+
   it('cost of what fragments select on a node', () => {
     const nodes = (n: number, inner: string) =>
       `{ ${Array.from({ length: n }, (_, i) => `a${i}: node(id: ${i}) { ... on Product { history(first: 50) { edges { node { ${inner} } } } } }`).join(' ')} }`

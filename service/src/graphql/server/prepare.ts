@@ -15,10 +15,12 @@ import {
   parse,
   specifiedRules,
   validate,
+  valueFromAST,
   type DocumentNode,
   type ExecutionArgs,
   type FieldNode,
   type FragmentDefinitionNode,
+  type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -251,14 +253,18 @@ const largeTexts = new Set(['Transfer.message', 'ProductMetadata.description', '
 /** Estimated length of Product.transfers, which takes no size. */
 const usualTransfers = 10
 const countCost = 10
+/** Each row is compared with every condition of a filter. The first is free for a page; a count costs by all of them. */
+const conditionCost = 10
 const mutationCost = 50
 const chainReadCost = 20
 const pastCost = 20
+/** The products of an earlier block. Everything that changed since is computed again, and once more for their number. */
+const pastListCost = 200
 
 type Variables = Readonly<Record<string, unknown>>
 type ParentType = GraphQLNamedType | null | undefined
 
-/** Returns the number of objects and large texts that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
+/** Returns the number of objects, large texts and fields under an alias that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
 function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -286,9 +292,10 @@ function costOf(
 
   function fieldCost(node: FieldNode, parent: ParentType): number {
     const name = node.name.value
-    if (name === 'totalCount') return countCost
     if (!(isObjectType(parent) || isInterfaceType(parent))) return 0
-    if (node.selectionSet === undefined) return largeTexts.has(`${parent.name}.${name}`) ? 1 : 0
+    // An answer repeats a text for every alias.
+    if (node.selectionSet === undefined)
+      return node.alias !== undefined || largeTexts.has(`${parent.name}.${name}`) ? 1 : 0
     const type = getNamedType(parent.getFields()[name]?.type)
     if (!isCompositeType(type)) return 0 // introspection
     const own =
@@ -296,28 +303,56 @@ function costOf(
         ? mutationCost
         : name === 'transferTypedData'
           ? chainReadCost
-          : hasBlock(node)
+          : hasBlock(node, variables)
             ? pastCost
             : 0
-    if (type.name.endsWith('Connection'))
-      return own + connectionCost(node.selectionSet, type, pageSizeOf(node, variables))
+    if (type.name.endsWith('Connection')) {
+      const conditions = Math.max(1, conditionsOf(node, parent.getFields()[name], variables))
+      const isPast = own > 0 && name === 'products'
+      const list = (isPast ? pastListCost : own) + conditionCost * (conditions - 1)
+      const count = countCost * conditions + (isPast ? pastListCost : 0)
+      return list + connectionCost(node.selectionSet, type, { size: pageSizeOf(node, variables), count })
+    }
     const each = (read.has(type.name) ? 1 : 0) + selectionsCost(node.selectionSet, type)
     return own + (parent.name === 'Product' && name === 'transfers' ? usualTransfers : 1) * each
   }
 
-  /** The items of a page cost as often as there are any. Fields of the connection itself cost once. */
-  function connectionCost({ selections }: SelectionSetNode, type: ParentType, size: number): number {
+  /** The items of a page cost as often as there are any. Fields of the connection itself cost once, `count` is the cost of its number. */
+  function connectionCost(
+    { selections }: SelectionSetNode,
+    type: ParentType,
+    list: Readonly<{ size: number; count: number }>,
+  ): number {
     return selections.reduce((cost, node) => {
-      if (node.kind === Kind.FIELD) return cost + (node.name.value === 'edges' ? size : 1) * fieldCost(node, type)
+      if (node.kind === Kind.FIELD) {
+        const name = node.name.value
+        return cost + (name === 'totalCount' ? list.count : (name === 'edges' ? list.size : 1) * fieldCost(node, type))
+      }
       const spread = spreadOf(node, fragments)
-      return spread === undefined ? cost : cost + connectionCost(spread, type, size)
+      return spread === undefined ? cost : cost + connectionCost(spread, type, list)
     }, 0)
   }
 }
 
 /** A field at an earlier block reads all that changed since. */
-function hasBlock(node: FieldNode): boolean {
-  return node.arguments?.some(({ name }) => name.value === 'block') === true
+function hasBlock(node: FieldNode, variables: Variables): boolean {
+  const value = node.arguments?.find(({ name }) => name.value === 'block')?.value
+  if (value?.kind === Kind.VARIABLE) return isObject(variables[value.name.value])
+  return value !== undefined && value.kind !== Kind.NULL
+}
+
+/** Returns the number of conditions of the filter of a list. A filter that is wrong is rejected later. */
+function conditionsOf(node: FieldNode, field: GraphQLField<unknown, unknown> | undefined, variables: Variables) {
+  const value = node.arguments?.find(({ name }) => name.value === 'filter')?.value
+  const type = field?.args.find(({ name }) => name === 'filter')?.type
+  return value === undefined || type === undefined ? 0 : leavesIn(valueFromAST(value, type, variables))
+}
+
+/** A list of values is one condition. */
+function leavesIn(value: unknown): number {
+  if (value === null || value === undefined) return 0
+  const parts = Array.isArray(value) ? value.filter(isObject) : isObject(value) ? Object.values(value) : []
+  return parts.length === 0 && !isObject(value) ? 1 : parts.reduce<number>((sum, part) => sum + leavesIn(part), 0)
 }
 
 /** Returns how many items a page asks for. A size out of range is rejected later, by its resolver. */
