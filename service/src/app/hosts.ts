@@ -19,6 +19,7 @@ import { type AuthenticateKey, createKeyAuthentication } from '../access/api-key
 import { contextFactory, createLoaders, refusalNotes } from '../graphql/context.ts'
 import { liveStores } from '../graphql/live-stores.ts'
 import { indexStores } from '../graphql/stores.ts'
+import { createTurns } from '../graphql/turns.ts'
 import { createFormatError } from '../graphql/errors.ts'
 import { mutationResolvers } from '../graphql/mutations/resolvers.ts'
 import { playgroundRoutes } from '../graphql/playground/playground.ts'
@@ -276,12 +277,14 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     subscriptionResolvers({ dispatcher, outbox, load, log }),
     tapResolvers,
   )
+  // The embedded database runs one statement at a time. A second one that waits would only delay those of others.
+  const turns = createTurns(database.dialect === 'pglite' ? { readsAtOnce: 1 } : {})
   const { introspection, persisted } = config.graphql
   const documents = persisted === null ? null : await readTrustedDocuments(persisted, schema)
   const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
-    createContext: contextFactory(stores, storesOf(lists.database), refusalNotes(database, log)),
+    createContext: contextFactory(stores, storesOf(lists.database), refusalNotes(database, log), turns),
     formatError: createFormatError(log),
     authenticate: authenticateBy({ components, limits, log }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),

@@ -1,18 +1,20 @@
 /** The context of resolvers: the API key of the request, and loaders that batch its reads. */
 import DataLoader from 'dataloader'
-import type { Hex } from '@touchstone/verdict'
+import { cleanText, type Hex } from '@touchstone/verdict'
 import { type Actor, appendAudit, auditText } from '../db/audit.ts'
 import type { Sql } from '../db/database.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { HistoryQuestion } from '../index/history.ts'
-import type { PastBlock } from '../index/queries/products.ts'
+import type { PastToken } from '../index/queries/past.ts'
 import type { MessageOf } from '../index/queries/transfers.ts'
 import { type Verb, verbsOf } from '../access/rights.ts'
 import { graphqlError } from './errors.ts'
 import { scopedStores } from './access/scoped-stores.ts'
 import type { ApiKey } from '../access/api-keys.ts'
+import { lanedStores } from './laned-stores.ts'
 import type { IndexStores } from './stores.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 export type GraphqlContext = {
   readonly key: ApiKey
@@ -28,6 +30,8 @@ export type GraphqlContext = {
   readonly noteRefusal: (refusal: Refusal) => Promise<void>
   readonly loaders: Loaders
   readonly lists: Pick<IndexStores, 'products' | 'transfers' | 'meta' | 'past' | 'groups' | 'taps'>
+  /** Those of all keys of the process. */
+  readonly turns: Turns
 }
 
 /** A mutation that changed nothing: its field, the id that its input names, and the first reason. */
@@ -46,13 +50,15 @@ export function contextFactory(
   stores: IndexStores,
   listStores: IndexStores = stores,
   note: NoteRefusal = async () => {},
+  turns: Turns = createTurns(),
 ): CreateContext {
   return (key, requestId, operation) => {
     const all = operation?.listing === true ? listStores : stores
-    const lists = key.brands === null ? all : scopedStores(all, key.brands)
+    const own = key.brands === null ? all : scopedStores(all, key.brands)
+    const lists = lanedStores(own, (work) => turns.read(key.id, work))
     const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
     const verbs = new Set(verbsOf(key.scopes))
-    const context = { key, verbs, requestId, noteRefusal, lists, loaders: createLoaders(lists) }
+    const context = { key, verbs, requestId, noteRefusal, lists, loaders: createLoaders(lists), turns }
     return operation === undefined ? context : { ...context, cost: operation.cost }
   }
 }
@@ -83,10 +89,11 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       const rows = await transfers.newestOf(tokenIds)
       return tokenIds.map((tokenId) => rows.get(tokenId) ?? [])
     }),
+    /** The messages of transfers, cleaned once for all their aliases. */
     message: new DataLoader(
       async (asked: readonly MessageOf[]) => {
         const texts = await transfers.messages(asked)
-        return asked.map(({ id }) => texts.get(id) ?? null)
+        return asked.map(({ id }) => cleanText(texts.get(id) ?? '', { max: 4_000, multiline: true }) || null)
       },
       { cacheKeyFn: ({ id, messageHash }) => `${id} ${messageHash}` },
     ),
@@ -103,20 +110,22 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
     tapsOf: new DataLoader((questions: Parameters<typeof taps.pagesOfTags>[0]) => taps.pagesOfTags(questions), {
       cache: false,
     }),
-    /** Products at an earlier block. */
+    /** Earlier blocks by their numbers. All that are asked for in one turn come together, so that what is read at them is read together. */
+    pastBlock: new DataLoader((numbers: readonly bigint[]) => Promise.all(numbers.map((number) => past.find(number)))),
+    /** Products at earlier blocks. */
     pastProduct: new DataLoader(
-      perBlock(async (block, tokenIds) => {
-        const rows = new Map(orTooMany(await past.products(block, tokenIds)).map((row) => [row.tokenId, row]))
-        return (tokenId) => rows.get(tokenId) ?? null
-      }),
+      async (asked: readonly PastToken[]) => {
+        const rows = new Map(orTooMany(await past.products(asked)).map((row) => [pastKey(row), row]))
+        return asked.map((one) => rows.get(pastKey(one)) ?? null)
+      },
       { cacheKeyFn: pastKey },
     ),
     /** All transfers of a token at an earlier block, the newest first. */
     pastTransfers: new DataLoader(
-      perBlock(async (block, tokenIds) => {
-        const rows = Map.groupBy(orTooMany(await past.transfers(block, tokenIds)), ({ tokenId }) => tokenId)
-        return (tokenId) => rows.get(tokenId) ?? []
-      }),
+      async (asked: readonly PastToken[]) => {
+        const rows = Map.groupBy(orTooMany(await past.transfers(asked)), pastKey)
+        return asked.map((one) => rows.get(pastKey(one)) ?? [])
+      },
       { cacheKeyFn: pastKey },
     ),
   }
@@ -130,22 +139,4 @@ function orTooMany<Row>(rows: Row[] | null): Row[] {
   )
 }
 
-type PastToken = Readonly<{ tokenId: bigint; at: PastBlock }>
-
-const pastKey = ({ tokenId, at }: PastToken) => `${tokenId} ${at.number}`
-
-/** Reads the tokens of each block at once. */
-function perBlock<Row>(read: (block: PastBlock, tokenIds: readonly bigint[]) => Promise<(tokenId: bigint) => Row>) {
-  return (asked: readonly PastToken[]): Promise<Row[]> => {
-    const reads = new Map<bigint, Promise<(tokenId: bigint) => Row>>()
-    const rowsAt = (block: PastBlock) => {
-      const known = reads.get(block.number)
-      if (known !== undefined) return known
-      const tokenIds = asked.filter(({ at }) => at.number === block.number).map(({ tokenId }) => tokenId)
-      const rows = read(block, tokenIds)
-      reads.set(block.number, rows)
-      return rows
-    }
-    return Promise.all(asked.map(async ({ tokenId, at }) => (await rowsAt(at))(tokenId)))
-  }
-}
+const pastKey = ({ tokenId, at }: Partial<PastToken>) => `${tokenId} ${at?.number}`

@@ -1,5 +1,6 @@
 /** The stores of the index as a key with brands reads them. Products of other brands, and what belongs to them, do not exist. */
 import type { ProductCondition } from '../../index/queries/condition.ts'
+import type { PastToken } from '../../index/queries/past.ts'
 import type { IndexStores } from '../stores.ts'
 import { permits } from '../../access/rights.ts'
 
@@ -8,8 +9,8 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
   const { products, transfers, past, groups, taps } = stores
   const ofBrands = <Row extends { readonly brand: string | null }>(rows: readonly Row[]): Row[] =>
     rows.filter((row) => permits(brands, row))
-  const pastOfBrands = async (...asked: Parameters<typeof past.products>) => {
-    const rows = await past.products(...asked)
+  const pastOfBrands = async (asked: readonly PastToken[]) => {
+    const rows = await past.products(asked)
     return rows && ofBrands(rows)
   }
   const narrowed = (condition: ProductCondition) => withBrands(condition, brands)
@@ -36,14 +37,10 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
     past: {
       ...past,
       products: pastOfBrands,
-      async transfers(block, tokenIds) {
-        const own = await pastOfBrands(block, tokenIds)
+      async transfers(asked) {
+        const own = await pastOfBrands(asked)
         if (own === null) return null
-        if (own.length === 0) return []
-        return past.transfers(
-          block,
-          own.map(({ tokenId }) => tokenId),
-        )
+        return own.length === 0 ? [] : past.transfers(own)
       },
       page: (block, page) => past.page(block, { ...page, condition: narrowed(page.condition) }),
       count: (block, condition) => past.count(block, narrowed(condition)),

@@ -1,13 +1,5 @@
 /** The fields of Product, Owner, HistoryEvent and Transfer (spec §2.9), from rows of the index. */
-import {
-  checksumAddress,
-  cleanText,
-  type Hex,
-  isAuthentic,
-  isFlagged,
-  lifecycleStates,
-  zeroAddress,
-} from '@touchstone/verdict'
+import { checksumAddress, type Hex, isAuthentic, isFlagged, lifecycleStates, zeroAddress } from '@touchstone/verdict'
 import type { MetadataSource } from '../../assets/verdicts.ts'
 import { eventKinds, flagNamesOf, type AssetEvent } from '../../domain/registry-event.ts'
 import { cleanLine } from '../../domain/text.ts'
@@ -88,10 +80,8 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       settledTxHash: ({ settledTx }: TransferRow) => settledTx,
       product: ({ tokenId, at }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
         at === undefined ? loaders.productByToken.load(tokenId) : loaders.pastProduct.load({ tokenId, at }),
-      async message({ id, initiatedTx, messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
-        const text = messageHash === null ? null : await loaders.message.load({ id, initiatedTx, messageHash })
-        return text === null ? null : cleanText(text, { max: 4_000, multiline: true }) || null
-      },
+      message: ({ id, initiatedTx, messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
+        messageHash === null ? null : loaders.message.load({ id, initiatedTx, messageHash }),
     },
   }
 }

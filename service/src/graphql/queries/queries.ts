@@ -188,9 +188,9 @@ function isBehind({ initiatedAt, pk }: TransferRow, [at, afterPk]: Keyset, backw
 }
 
 /** Returns the earlier block that is asked for, undefined for the present. Throws BAD_USER_INPUT where its state is not kept. */
-async function findBlock(block: AtBlock['block'], { lists }: GraphqlContext): Promise<PastBlock | undefined> {
+async function findBlock(block: AtBlock['block'], { loaders }: GraphqlContext): Promise<PastBlock | undefined> {
   if (!isGiven(block)) return undefined
-  const found = await lists.past.find(BigInt(block.number))
+  const found = await loaders.pastBlock.load(BigInt(block.number))
   if (found.block !== null) return found.block
   const kept = found.kept && `; ask for one from ${found.kept.from} to ${found.kept.to}`
   throw graphqlError(

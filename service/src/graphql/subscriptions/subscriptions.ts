@@ -13,7 +13,6 @@ import {
 } from '../../index/outbox.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
-import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext, Loaders } from '../context.ts'
 import { permits } from '../../access/rights.ts'
@@ -38,13 +37,7 @@ type EventArguments = {
   readonly productId?: string | null
 }
 
-/** Reads of earlier events at one time for each key. It may have thousands of subscriptions, and one read looks at thousands of events. */
-const lanesPerKey = 4
-
 export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
-  const inLane = createKeyedQueue<string>()
-  let lanes = 0
-  const newLane = ({ id }: GraphqlContext['key']) => `${id} ${(lanes += 1) % lanesPerKey}`
   const resolve = (event: SubscriptionEvent) => event
   const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
     product !== null && (transfer !== null || kind === 'VERIFIED')
@@ -65,14 +58,14 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
     return place
   }
 
-  async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key }: GraphqlContext) {
+  async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key, turns }: GraphqlContext) {
     const place = isGiven(after) ? await parseAfter(after) : null
     const isWanted = (event: SubscriptionEvent) =>
       permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
-    const lane = newLane(key)
+    // A key may have thousands of subscriptions, and one read looks at thousands of events.
     const replay = {
-      outbox: { range: (range: EventRange) => inLane(lane, () => outbox.range(range)) },
-      load: (events: readonly OutboxEvent[]) => inLane(lane, () => load(events)),
+      outbox: { range: (range: EventRange) => turns.read(key.id, () => outbox.range(range)) },
+      load: (events: readonly OutboxEvent[]) => turns.read(key.id, () => load(events)),
     }
     const streams = { dispatcher, goneError, log, ...replay }
     return createEventStream(streams, { filter, after: place?.seq ?? null, isWanted })
@@ -91,9 +84,10 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
         const { oldest } = await outbox.check({ seq: 0n, micros: 0n })
         const after = isGiven(given.after) ? await parseAfter(given.after) : oldest
         const newest = dispatcher.newest()
-        const { brands } = context.key
+        const { key, turns } = context
+        const { brands } = key
         const range = { ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 }
-        const found = await inLane(newLane(context.key), () => outbox.range(range))
+        const found = await turns.read(key.id, () => outbox.range(range))
         if (found === null) throw await goneError()
         const events = found.events.slice(0, size)
         const nodes = (await load(events)).filter(({ product }) => permits(brands, product))

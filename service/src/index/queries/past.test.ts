@@ -38,7 +38,7 @@ for (const { name, open, skip } of testDatabases())
       await database.query('select announce_tap($1, 0, 1, $2::numeric, $3)', [uid, String(tokenId), hexToBytes(tag)])
     }
     async function isVerifiedAt(number: number, tokenId: bigint): Promise<boolean | undefined> {
-      return (await past.products(await blockAt(number), [tokenId]))?.[0]?.verified
+      return (await past.products([{ tokenId, at: await blockAt(number) }]))?.[0]?.verified
     }
 
     it('are verified by a tap of the tag that they had there, not of a later one', async () => {

@@ -2,11 +2,13 @@
  * The index as it was at an earlier block (spec §2.9). Tokens that changed since are projected again from their events up to the block.
  * Only what the chain holds goes back; taps, texts and the names of tags are those of now. A tap counts for its own tag there too.
  */
+import { setImmediate } from 'node:timers/promises'
 import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
 import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.ts'
 import { createCostCheck } from '../../db/cost.ts'
-import { numbers, hex, hexToBytes, instant, seconds } from '../../db/columns.ts'
+import { bytes, hex, instant, numbers, seconds } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
+import type { AssetEvent } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { productTexts, withoutGaps } from '../assets.ts'
@@ -16,6 +18,7 @@ import { wholeReads } from '../steps.ts'
 import { withNames } from './names.ts'
 import type { ProductCondition } from './condition.ts'
 import {
+  assertFewComparisons,
   columnsOf,
   isIndexed,
   type PastAssets,
@@ -33,6 +36,10 @@ import type { TransferRow } from './transfers.ts'
 /** Answers a question about a block: the block, or the blocks whose state is kept; `null` is an empty index. */
 type FoundBlock = Readonly<{ block: PastBlock } | { block: null; kept: { from: bigint; to: bigint } | null }>
 
+/** A token at an earlier block. */
+export type PastToken = Readonly<{ tokenId: bigint; at: PastBlock }>
+type PastProduct = ProductRow & PastToken
+
 /** Lists go back over at most so many events and tokens. The tokens of one read have at most so many events. */
 const mostEvents = 20_000
 const mostTokens = 1_000
@@ -47,20 +54,39 @@ export function pastStore(
   const whole = wholeReads(database)
   const assertCheap = createCostCheck(database)
 
-  /** Runs `read` in one snapshot in which the block is canonical, or while no index step is written. */
-  function at<T>(block: PastBlock, read: (sql: Sql) => Promise<T>): Promise<T> {
+  /** Runs `read` in one snapshot in which the blocks are canonical, or while no index step is written. */
+  function at<T>(blocks: readonly PastBlock[], read: (sql: Sql) => Promise<T>): Promise<T> {
     const readAt = async (sql: Sql) => {
-      const [found] = await sql.query('select 1 from index_block where number = $1 and hash = $2', [
-        block.number,
-        hexToBytes(block.hash),
-      ])
-      if (found === undefined) throw chainUnavailable('a block of the past is no longer canonical')
+      const values = [numbers(blocks.map(({ number }) => number)), bytes(blocks.map(({ hash }) => hash))]
+      if ((await sql.query(canonicalStatement, values)).length < blocks.length)
+        throw chainUnavailable('a block of the past is no longer canonical')
       return read(sql)
     }
     if (isDistributed) return whole(readAt)
     return database.transaction(async (sql) => {
       await sql.query('set transaction isolation level repeatable read')
       return readAt(sql)
+    })
+  }
+
+  /** Runs `read` for each block with the events of its tokens. The tokens of all blocks are read at once. `null`: they have too many events. */
+  async function eachAt<T>(
+    asked: readonly PastToken[],
+    read: (sql: Sql, block: PastBlock, tokenIds: readonly string[], events: AssetEvent[]) => Promise<T[]>,
+  ): Promise<T[] | null> {
+    const byBlock = Map.groupBy(asked, ({ at: { number } }) => number)
+    const blocks = [...byBlock.values()].flatMap(([first]) => first?.at ?? [])
+    return at(blocks, async (sql) => {
+      const all = await readEvents(sql, [...new Set(asked.map(({ tokenId }) => tokenId.toString()))], mostOfTokens)
+      if (all.length > mostOfTokens) return null
+      const found: T[] = []
+      for (const block of blocks) {
+        await setImmediate() // a projection of many events takes a while
+        const tokenIds = new Set(byBlock.get(block.number)?.map(({ tokenId }) => tokenId.toString()))
+        const events = upTo(block, all).filter(({ tokenId }) => tokenIds.has(tokenId))
+        found.push(...(await read(sql, block, [...tokenIds], events)))
+      }
+      return found
     })
   }
 
@@ -76,19 +102,16 @@ export function pastStore(
     },
 
     /** Returns the products of these tokens, in no order; `null` where they have too many events. */
-    products: (block: PastBlock, tokenIds: readonly bigint[]): Promise<ProductRow[] | null> =>
-      at(block, async (sql) => {
-        const rows = await pastAssets(sql, block, tokenIds.map(String), mostOfTokens)
-        if (rows === null) return null
+    products: (asked: readonly PastToken[]): Promise<PastProduct[] | null> =>
+      eachAt(asked, async (sql, block, tokenIds, events) => {
+        const rows = await pastAssets(sql, tokenIds, events)
         const text = `select ${columns} from ${pastTable} where true`
         return (await sql.query<StoredProduct>(text, [JSON.stringify(rows)])).map((row) => rowAt(row, block))
       }),
 
-    /** Returns all transfers of these tokens, the newest first; `null` where they have too many events. */
-    transfers: (block: PastBlock, tokenIds: readonly bigint[]): Promise<TransferRow[] | null> =>
-      at(block, async (sql) => {
-        const events = await eventsUpTo(sql, block, tokenIds.map(String), mostOfTokens)
-        if (events === null) return null
+    /** Returns all transfers of these tokens, of each block the newest first; `null` where they have too many events. */
+    transfers: (asked: readonly PastToken[]): Promise<TransferRow[] | null> =>
+      eachAt(asked, async (sql, block, tokenIds, events) => {
         const transfers = [...projectTransfers(events, new Map(), expiredBefore(block.time)).transfers.values()]
         const stored = await sql.query<{ id: string; pk: bigint }>(transfersStatement, [numbers(tokenIds)])
         const pks = new Map(stored.map(({ id, pk }) => [id, pk]))
@@ -112,18 +135,21 @@ export function pastStore(
 
     /** Returns one page; `null` where too much has changed since. Throws a CostError as a page of today does. */
     page: (block: PastBlock, given: ProductPage): Promise<ProductRow[] | null> =>
-      at(block, async (sql) => {
+      at([block], async (sql) => {
         const past = await changedAssets(sql, block, mostOfTokens)
         if (past === null) return null
         const page = { ...given, condition: await withNames(sql, given.condition) }
         const { text, values } = productPageStatement(page, { past, pastCondition: given.condition, isDistributed })
-        if (!isIndexed(page)) await assertCheap(text, values, sql)
+        if (!isIndexed(page)) {
+          await assertFewComparisons({ ...sql, dialect: database.dialect }, page.condition)
+          await assertCheap(text, values, sql)
+        }
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),
 
     /** Returns the number of products; `null` where too much has changed since, or a count takes too long. */
     count(block: PastBlock, condition: ProductCondition): Promise<number | null> {
-      const counted = at(block, async ({ query }) => {
+      const counted = at([block], async ({ query }) => {
         const past = await changedAssets({ query }, block, mostOfTokens)
         if (past === null) return null
         const { text, values } = productsWhere(condition, past)
@@ -136,6 +162,9 @@ export function pastStore(
     },
   }
 }
+
+const canonicalStatement = `select from unnest($1::bigint[], $2::bytea[]) k (number, hash)
+  join index_block b on b.number = k.number and b.hash = k.hash`
 
 const blockStatement = `select b.number, ${hex('b.hash')} as hash,
     case when b.number = c.number then ${seconds('c.block_time')} else 0 end as time
@@ -154,8 +183,10 @@ async function changedAssets(sql: Sql, block: PastBlock, most: number): Promise<
   const rows = await sql.query<{ token: string; events: bigint }>(changedStatement, [block.number, mostEvents + 1])
   if (rows.length > mostTokens || (rows[0]?.events ?? 0n) > mostEvents) return null
   const tokens = rows.map(({ token }) => token)
-  const assets = await pastAssets(sql, block, tokens, most)
-  return assets && { block: block.number, rows: JSON.stringify(assets) }
+  const events = await readEvents(sql, tokens, most)
+  if (events.length > most) return null
+  const assets = await pastAssets(sql, tokens, upTo(block, events))
+  return { block: block.number, rows: JSON.stringify(assets) }
 }
 
 const changedStatement = `with later as (
@@ -184,15 +215,8 @@ const currentStatement = `select a.pk::text as pk, a.token_id::text as token_id,
     ${hex('t.tag_hash')} as "tappedTag"
   from asset a left join asset_tap t on t.token_id = a.token_id where a.token_id = any($1::numeric[])`
 
-/** Returns rows of `asset` as they were at the block; a token that was minted later has none. `null`: more than `most` events. */
-async function pastAssets(
-  sql: Sql,
-  block: PastBlock,
-  tokenIds: readonly string[],
-  most: number,
-): Promise<object[] | null> {
-  const events = await eventsUpTo(sql, block, tokenIds, most)
-  if (events === null) return null
+/** Returns rows of `asset` as they were after these events; a token that was minted later has none. */
+async function pastAssets(sql: Sql, tokenIds: readonly string[], events: readonly AssetEvent[]): Promise<object[]> {
   const current = await sql.query<CurrentAsset>(currentStatement, [numbers(tokenIds)])
   const known = new Map(current.map((row) => [row.token_id, row]))
   const changes = projectAssets(events).filter(({ minted }) => minted !== null)
@@ -230,12 +254,11 @@ async function pastAssets(
   })
 }
 
-async function eventsUpTo(sql: Sql, block: PastBlock, tokenIds: readonly string[], most: number) {
-  const events = await readEvents(sql, tokenIds, most)
-  return events.length > most ? null : events.filter(({ blockNumber }) => blockNumber <= block.number)
+function upTo({ number }: PastBlock, events: readonly AssetEvent[]): AssetEvent[] {
+  return events.filter(({ blockNumber }) => blockNumber <= number)
 }
 
-function rowAt(row: StoredProduct, block: PastBlock): ProductRow {
+function rowAt(row: StoredProduct, block: PastBlock): PastProduct {
   return { ...parseProduct(row, null), indexed: { number: block.number, hash: block.hash }, at: block }
 }
 

@@ -1,9 +1,9 @@
 /** Products of the index (spec §2.9, §4.9): by their tokens, or in pages by keyset, which cost the same at any depth. */
 import type { Hex, StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
-import { createCostCheck } from '../../db/cost.ts'
+import { CostError, createCostCheck, maxPlanCost } from '../../db/cost.ts'
 import { hex, instant } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import { wholeReads } from '../steps.ts'
 import { type ProductCondition, sqlOf } from './condition.ts'
@@ -84,6 +84,7 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
       const page = { ...given, condition: await withNames(database, given.condition) }
       const { text, values } = statementOf(page)
       if (!isIndexed(page)) {
+        await assertFewComparisons(database, page.condition)
         // Pages behind the first cost no more.
         const first = statementOf({ ...page, after: null })
         await assertCheap(first.text, first.values)
@@ -184,6 +185,26 @@ export function productsWhere(condition: ProductCondition, past: PastAssets) {
   const values: unknown[] = [past.rows]
   const unchanged = `select 1 from asset where ${sqlOf(condition, values)} and ${unchangedSince(past, values)}`
   return { text: `${unchanged} union all select 1 from ${pastTable} where ${sqlOf(condition, values)}`, values }
+}
+
+/** The embedded database compares so many products with a condition for one unit of cost. The process does nothing else meanwhile. */
+const comparisonsPerUnit = 250
+
+/** Throws a CostError where the embedded database would compare too many products for a page. Any other database is asked for its plan. */
+export async function assertFewComparisons(
+  { query, dialect }: Sql & Pick<Database, 'dialect'>,
+  condition: ProductCondition,
+): Promise<void> {
+  if (dialect !== 'pglite') return
+  const [row] = await query<{ n: bigint | null }>('select sum(n)::bigint n from product_total')
+  const cost = Math.ceil((Number(row?.n ?? 0n) * leavesOf(condition)) / comparisonsPerUnit)
+  if (cost > maxPlanCost) throw new CostError(cost)
+}
+
+function leavesOf(condition: ProductCondition): number {
+  if (condition.kind === 'not') return leavesOf(condition.of)
+  if (condition.kind !== 'and' && condition.kind !== 'or') return 1
+  return condition.of.reduce((sum, one) => sum + leavesOf(one), 0)
 }
 
 /** The rows of an earlier block, whose JSON is the first value of the statement. */

@@ -72,21 +72,25 @@ export function createAdaptiveLimit(most: number) {
   }
 }
 
-/** Runs `work` after every earlier work of the same key has settled. */
+/** Runs `work` once few enough earlier works of the same key are left. */
 export type KeyedQueue<Key> = <T>(key: Key, work: () => Promise<T>) => Promise<T>
 
-/** Creates a queue that runs one work at a time per key. The failure of one work does not affect the next. */
-export function createKeyedQueue<Key>(): KeyedQueue<Key> {
-  const tails = new Map<Key, Promise<unknown>>()
-  return (key, work) => {
-    const result = (tails.get(key) ?? Promise.resolve()).then(work)
-    const tail: Promise<unknown> = result
-      .catch(() => {})
-      .finally(() => {
-        if (tails.get(key) === tail) tails.delete(key)
-      })
-    tails.set(key, tail)
-    return result
+/** Creates a queue that begins works in their order, and runs `atOnce` at a time per key. The failure of one work does not affect the next. */
+export function createKeyedQueue<Key>(atOnce = 1): KeyedQueue<Key> {
+  const queues = new Map<Key, { running: number; readonly waiting: (() => void)[] }>()
+  return async (key, work) => {
+    const queue = queues.get(key) ?? { running: 0, waiting: [] }
+    queues.set(key, queue)
+    const isFull = queue.running >= atOnce
+    if (!isFull) queue.running += 1
+    await (isFull ? new Promise<void>((resolve) => queue.waiting.push(resolve)) : undefined)
+    try {
+      return await work()
+    } finally {
+      const next = queue.waiting.shift()
+      if (next !== undefined) next()
+      else if ((queue.running -= 1) === 0) queues.delete(key)
+    }
   }
 }
 

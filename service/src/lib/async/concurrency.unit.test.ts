@@ -75,6 +75,23 @@ describe('a keyed queue', () => {
   })
 })
 
+describe('a keyed queue of several at a time', () => {
+  it('begins works in their order, and no more than so many of a key run', async () => {
+    const inTurn = createKeyedQueue<string>(2)
+    const begun: string[] = []
+    let [running, most] = [0, 0]
+    const step = (name: string) => async () => {
+      begun.push(name)
+      most = Math.max(most, (running += 1))
+      await turn()
+      running -= 1
+      if (name === 'a1') throw new Error('a1 failed')
+    }
+    await Promise.allSettled(['a0', 'a1', 'a2', 'a3', 'a4'].map((name) => inTurn('a', step(name))))
+    assert.deepEqual([begun, most], [['a0', 'a1', 'a2', 'a3', 'a4'], 2])
+  })
+})
+
 describe('a queue', () => {
   it('runs one work at a time, in order', async () => {
     const inTurn = createQueue()

@@ -73,8 +73,9 @@ for (const { name, open, skip } of testDatabases())
         if (found.block?.hash !== block?.hash || found.block === null) continue // reorganised away
         canonical += 1
         const at = found.block
-        assert.deepEqual((await stores.past.products(at, tokens))?.map(productText).toSorted(), then.products)
-        assert.deepEqual((await stores.past.transfers(at, tokens))?.map(transferText).toSorted(), then.transfers)
+        const asked = tokens.map((tokenId) => ({ tokenId, at }))
+        assert.deepEqual((await stores.past.products(asked))?.map(productText).toSorted(), then.products)
+        assert.deepEqual((await stores.past.transfers(asked))?.map(transferText).toSorted(), then.transfers)
         for (const [index, condition] of conditions.entries()) {
           const rows = await stores.past.page(at, { condition, ...firstPage })
           assert.deepEqual(rows?.map(productText), then.pages[index]?.rows)
@@ -168,10 +169,10 @@ for (const { name, open, skip } of testDatabases())
       const { block: at } = await stores.past.find((await stores.meta()).block?.number ?? -1n)
       assert.ok(at !== null && events > 3n)
       const enough = pastStore(database, { mostOfTokens: Number(events) })
-      assert.equal((await enough.products(at, [BigInt(id)]))?.length, 1)
+      assert.equal((await enough.products([{ tokenId: BigInt(id), at }]))?.length, 1)
       const few = pastStore(database, { mostOfTokens: Number(events) - 1 })
-      assert.equal(await few.products(at, [BigInt(id)]), null)
-      assert.equal(await few.transfers(at, [BigInt(id)]), null)
+      assert.equal(await few.products([{ tokenId: BigInt(id), at }]), null)
+      assert.equal(await few.transfers([{ tokenId: BigInt(id), at }]), null)
       const graphql = await startGraphql(database, { past: few })
       try {
         const query = `{ product(id: "${id}", block: { number: ${at.number} }) { id } }`
