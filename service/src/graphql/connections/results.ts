@@ -1,6 +1,7 @@
 /** The results of one operation for a connection that stays open. A query or mutation has one, a subscription one per event. */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
+import { graphqlError } from '../errors.ts'
 import { executeWithin, type OperationSteps } from '../server/operation.ts'
 import type { SubscriptionEvent } from '../subscriptions/subscriptions.ts'
 
@@ -28,32 +29,65 @@ export function createResultMaker(
   }
 
   async function subscribe(args: ExecutionArgs): Promise<Results | ExecutionResult> {
-    const stream = await createSourceEventStream(args)
+    const { key, cost = 0, turns } = args.contextValue as GraphqlContext
+    const close = turns.open(key.id, Math.max(1, cost))
+    if (close === null) return format({ errors: [tooManyOpen(turns.maxOpenCost)] }, args)
+    let stream: Awaited<ReturnType<typeof createSourceEventStream>> | undefined
+    try {
+      stream = await createSourceEventStream(args)
+    } finally {
+      if (stream === undefined || !(Symbol.asyncIterator in stream)) close()
+    }
     if (!(Symbol.asyncIterator in stream)) return format(stream, args)
-    // The loaders of the request would remember the first event, so that each event brings its own.
-    return mapResults(stream as AsyncIterable<SubscriptionEvent, undefined>, (event) =>
-      execute({ ...args, rootValue: event, contextValue: { ...newContext(), loaders: event.loaders } }),
-    )
+    return mapResults(stream as AsyncIterable<SubscriptionEvent, undefined>, {
+      inTurn: (work) => turns.execute(key.id, work),
+      // The loaders of the request would remember the first event, so that each event brings its own.
+      run: (event) => execute({ ...args, rootValue: event, contextValue: { ...newContext(), loaders: event.loaders } }),
+      close,
+    })
   }
 
   return { execute, subscribe }
 }
 
-/** Maps events to results. It is not an async function*, whose `return` would wait for the event that `next` is waiting for. */
+function tooManyOpen(maxOpenCost: number) {
+  const message = `The open subscriptions of an API key may cost ${maxOpenCost} together. Complete some first, or ask for less of each event.`
+  return graphqlError('RATE_LIMITED', message)
+}
+
+/**
+ * Maps events to results, each when it is its turn. It is not an async function*, whose `return` would wait for the event that `next` is
+ * waiting for. `close` is called at the end, at least once.
+ */
 function mapResults<Event>(
   stream: AsyncIterable<Event, undefined>,
-  run: (event: Event) => Promise<ExecutionResult>,
+  {
+    inTurn,
+    run,
+    close,
+  }: Readonly<{
+    inTurn: <T>(work: () => Promise<T>) => Promise<T>
+    run: (event: Event) => Promise<ExecutionResult>
+    close: () => void
+  }>,
 ): Results {
   const events = stream[Symbol.asyncIterator]()
   const ended = { done: true, value: undefined } as const
+  let isEnded = false
   const end = async () => {
+    isEnded = true
+    close()
     await events.return?.()
     return ended
   }
   return {
     async next() {
-      const { done, value } = await events.next()
-      return done === true ? ended : { done: false, value: await run(value) }
+      const { done, value } = await events.next().catch((error: unknown) => {
+        close()
+        throw error
+      })
+      if (done === true) return end()
+      return inTurn(async () => (isEnded ? ended : { done: false, value: await run(value) }))
     },
     return: end,
     async throw(error) {

@@ -157,6 +157,38 @@ for (const { name, open, skip } of testDatabases())
         assert.equal((await world.ask(feed, { after })).errors[0]?.extensions['code'], code, after)
     })
 
+    it('cost so much together for a key, however they are spread over its connections', async () => {
+      const { text } = await world.newKey(['read'])
+      const { text: other } = await world.newKey(['read'])
+      const costly = `subscription { productVerified { product { transfers { ${'product { transfers { id } }'} } } } }` // 121
+      const subscribers = Array.from({ length: 16 }, () => subscribe(world.connect(text), costly))
+      await subscribed(world, 16)
+      const ended = (await subscribe(world.connect(text), costly).ended) as [{ message: string; extensions: object }]
+      assert.deepEqual([ended[0].extensions], [{ code: 'RATE_LIMITED' }])
+      assert.match(ended[0].message, /may cost 2000 together/)
+      const stream = (await subscribe(world.connectStream(text), costly).ended) as [{ extensions: object }]
+      assert.deepEqual(stream[0].extensions, { code: 'RATE_LIMITED' })
+      const another = subscribe(world.connect(other), costly)
+      await subscribed(world, 17)
+      subscribers[0]?.stop()
+      await subscribed(world, 16)
+      const next = subscribe(world.connect(text), costly)
+      await subscribed(world, 17)
+      for (const { stop } of [...subscribers, another, next]) stop()
+      await subscribed(world, 0)
+    })
+
+    it('that are 500 of one key get every tap', async () => {
+      const { text } = await world.newKey(['read'])
+      const clients = Array.from({ length: 10 }, () => world.connect(text))
+      const subscribers = clients.flatMap((client) => Array.from({ length: 50 }, () => subscribe(client, verified)))
+      await subscribed(world, 500)
+      await emit('tap', 1, {})
+      await until(() => subscribers.every(({ events }) => events.length === 1))
+      for (const { stop } of subscribers) stop()
+      await subscribed(world, 0)
+    })
+
     it('demands the scope read', async () => {
       const { text } = await world.newKey(['write'])
       const { ended } = subscribe(world.connect(text), verified)

@@ -85,7 +85,8 @@ export async function startGraphql(
   const prepareAny = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
   const prepare = prepareTrusted(prepareAny, documents)
   const connections = createConnections({ keys, log, ...connectionOptions })
-  const steps = { prepare, createContext: contextFactory(stores), formatError: createFormatError(log), ...times }
+  const createContext = contextFactory(stores)
+  const steps = { prepare, createContext, formatError: createFormatError(log), ...times }
   const onRequest = createGraphqlHost({
     authenticate: createKeyAuthentication({ keys, log }),
     clientKey: clientKeys([]),
@@ -112,6 +113,7 @@ export async function startGraphql(
     keys,
     newKey,
     prepare,
+    createContext,
     connections,
     lines,
     schema,

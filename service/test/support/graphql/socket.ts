@@ -10,7 +10,7 @@ import { createClient, type Client } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { apiKeyStore, createKeyAuthentication } from '../../../src/access/api-keys.ts'
 import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
-import { contextFactory, createLoaders } from '../../../src/graphql/context.ts'
+import { createLoaders } from '../../../src/graphql/context.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
 import type { ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import type { TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
@@ -79,7 +79,7 @@ export async function startSockets(
   })
   const onUpgrade = createSocketServer({
     prepare: graphql.prepare,
-    createContext: contextFactory(stores),
+    createContext: graphql.createContext,
     formatError: createFormatError(log),
     authenticate: createKeyAuthentication({ keys, log }),
     connections: graphql.connections,
