@@ -1,6 +1,6 @@
 /** A page context holds the language and the asset folder of a page. The helpers here write the small pieces that all cards share. */
 import { formatSecond } from '../domain/text.ts'
-import { formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
+import { formatClock, formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
 import { html, type Html } from './html.ts'
 import { icon, type IconName } from './icons.ts'
 
@@ -30,6 +30,11 @@ export function timeElement({ language }: PageContext, seconds: number): Html {
 /** Writes the day of unix seconds for people, and the moment for machines. */
 export function dateElement({ language }: PageContext, seconds: number): Html {
   return html`<time datetime="${formatSecond(seconds)}" data-day>${formatDate(language, seconds)}</time>`
+}
+
+/** Writes the time of day of unix seconds for people, and the moment for machines. */
+export function clockElement({ language }: PageContext, seconds: number): Html {
+  return html`<time datetime="${formatSecond(seconds)}" data-clock>${formatClock(language, seconds)}</time>`
 }
 
 /** Cuts a text in code points. */

@@ -58,26 +58,29 @@ export function formatDate(language: Language, seconds: number): string {
   return dateFormatOf(language).format(new Date(seconds * 1000))
 }
 
+/** Writes unix seconds as a time of day in UTC. */
+export function formatClock(language: Language, seconds: number): string {
+  return clockFormatOf(language).format(new Date(seconds * 1000))
+}
+
 /** Returns the name of an ISO 3166-1 country; undefined for a code without a country. */
 export function countryName(language: Language, code: string): string | undefined {
   if (!/^[A-Z]{2}$/.test(code)) return undefined
   return new Intl.DisplayNames(language, { type: 'region', fallback: 'none' }).of(code)
 }
 
+const clock = { hour: '2-digit', minute: '2-digit', timeZone: 'UTC', timeZoneName: 'short' } as const
+
 /** Making a format costs more than using it a hundred times. */
 const timeFormatOf = memoize(
   (language: Language) =>
-    new Intl.DateTimeFormat(language, {
-      year: 'numeric',
-      month: 'long',
-      day: 'numeric',
-      hour: '2-digit',
-      minute: '2-digit',
-      timeZone: 'UTC',
-      timeZoneName: 'short',
-    }),
+    new Intl.DateTimeFormat(language, { year: 'numeric', month: 'long', day: 'numeric', ...clock }),
   { max: languages.length },
 )
+
+const clockFormatOf = memoize((language: Language) => new Intl.DateTimeFormat(language, clock), {
+  max: languages.length,
+})
 
 const dateFormatOf = memoize(
   (language: Language) =>

@@ -9,6 +9,7 @@ import {
   plainVerdict,
   tapFact,
   uncheckedFact,
+  type Opened,
   verdictCard,
   type VerdictView,
 } from './verdict/card.ts'
@@ -16,7 +17,7 @@ import { type Role, type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
   | { readonly kind: 'counterfeit' | 'other'; readonly checkedAt: number; readonly record?: string | undefined }
-  | { readonly kind: 'unbound'; readonly counter: number; readonly checkedAt: number; readonly block: number }
+  | ({ readonly kind: 'unbound'; readonly checkedAt: number; readonly block: number } & Opened)
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
   /** `role` is what the visitor was doing. */
   | { readonly kind: 'reported' | 'reportsFull'; readonly role: Role }
@@ -98,7 +99,7 @@ function situationOf(context: PageContext, notice: Notice, situation: Situation)
   const view: VerdictView = {
     situation,
     places: placesFor(context, {}),
-    eyebrow: isProof ? verdict.checkedNow : isUnread ? verdict.undecided : verdict.noProof,
+    eyebrow: isProof ? verdict.checked : isUnread ? verdict.undecided : verdict.noProof,
     facts: factsOf(context, notice),
     seal: isUnread ? 'wait' : undefined,
   }
@@ -116,7 +117,7 @@ function factsOf(context: PageContext, notice: Notice): VerdictView['facts'] {
     return [{ name: verdict.chipFalse, detail: verdict.chipWrongCode, mark: 'no' }, hidden]
   if (notice.kind === 'other') return [{ name: verdict.chipGenuine, detail: verdict.chipOther, mark: 'no' }, hidden]
   if (notice.kind === 'unbound')
-    return [tapFact(context, notice.counter), { name: verdict.recordNone, detail: verdict.recordNoneWhy, mark: 'open' }]
+    return [tapFact(context, notice), { name: verdict.recordNone, detail: verdict.recordNoneWhy, mark: 'open' }]
   if (notice.kind !== 'chain' || notice.tap === null) return []
   return [
     notice.tap === 'kept'

@@ -3,6 +3,9 @@
  * copies, shares, prints, downloads, and checks the record with the client library. Every page is complete without it.
  */
 const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
+const day = { year: 'numeric', month: 'long', day: 'numeric' }
+const clock = { hour: '2-digit', minute: '2-digit' }
+const timeForms = { day, clock, time: { ...day, ...clock, timeZoneName: 'short' } }
 const { tap: tapState, window: tapWindow } = document.body.dataset
 
 if (document.body.dataset.offline === undefined) {
@@ -124,7 +127,7 @@ function showLastAnswer() {
   old.classList.add('past')
   old.before(banner)
   const eyebrow = old.querySelector('.verdict .label')
-  if (eyebrow !== null) eyebrow.textContent = time // it says «just now»
+  if (eyebrow !== null) eyebrow.textContent = time // the chip was checked then
   // A picture that the browser did not keep leaves no empty box.
   for (const picture of old.querySelectorAll('.stage img'))
     picture.addEventListener('error', () => {
@@ -142,17 +145,15 @@ function lastAnswer() {
   }
 }
 
-/** Adds the visitor's own time to each time in UTC; a day alone becomes the day in the visitor's zone. */
+/** Adds the visitor's own time to each time in UTC. A day or a time of day alone becomes that of the visitor's zone. */
 function localTimes() {
   const { lang } = document.documentElement
   for (const element of document.querySelectorAll('time[datetime]')) {
     const moment = new Date(element.dateTime)
     if (Number.isNaN(moment.getTime())) continue
-    const isDay = element.dataset.day !== undefined
-    const zone = { timeZoneName: 'short', hour: '2-digit', minute: '2-digit' }
-    const day = { year: 'numeric', month: 'long', day: 'numeric' }
-    const text = new Intl.DateTimeFormat(lang, isDay ? day : { ...day, ...zone }).format(moment)
-    if (isDay) {
+    const kind = 'day' in element.dataset ? 'day' : 'clock' in element.dataset ? 'clock' : 'time'
+    const text = new Intl.DateTimeFormat(lang, timeForms[kind]).format(moment)
+    if (kind !== 'time') {
       element.title = element.dateTime
       element.textContent = text
     } else if (moment.getTimezoneOffset() !== 0) element.textContent = `${text} (${element.textContent.trim()})`

@@ -48,15 +48,15 @@ function render(context: PageContext, view: ItemView): string {
         situation,
         inDoubt,
         places,
-        eyebrow: isTapped ? texts.verdict.checkedNow : texts.verdict.noProof,
+        eyebrow: isTapped ? texts.verdict.checked : texts.verdict.noProof,
         facts: [chipFact(context, tap), recordFact(context, view)],
         name: view.product.name,
         brand: theme?.name,
-        say: !isTapped && stageOf(situation) === 'stop' ? texts.verdict.reportUntapped : undefined,
+        say: isTapped || stageOf(situation) !== 'stop' ? undefined : reportSentence(context, tap.kind),
         notes: [...(inDoubt ? [texts.verdict.historyUnread] : []), ...notesOf(context, view, situation)],
         form: hasReportForm(view) ? reportFormId : undefined,
       })}
-      ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
+      ${nextSteps(context, { situation, places }, asksForTap(tap, situation) && tapHelp(context))}
       ${compareCard(context, view, { situation, places })} ${recallCard(context, view, places)}
       ${aboutCard(context, view, { situation, places })} ${historyCard(context, view)}
       ${ownershipCard(context, view, places)} ${careCard(context, view, places)} ${shareCard(context, view)}
@@ -69,6 +69,16 @@ function render(context: PageContext, view: ItemView): string {
 /** Returns whether the page holds the form that reports a difference. */
 export function hasReportForm(view: ItemView): boolean {
   return view.reportTicket !== null && hasComparison(view, situationOf(factsFor(view)))
+}
+
+/** A report is in the record also without a tap, which alone would show that it is about this item. */
+function reportSentence(context: PageContext, kind: Exclude<TapView['kind'], 'tapped'>): string {
+  const { verdict } = textsIn(context)
+  return kind === 'untapped' ? verdict.reportUntapped : verdict.reportTapAgain
+}
+
+function asksForTap({ kind }: TapView, situation: Situation): boolean {
+  return kind !== 'tapped' && stageOf(situation) === 'record' && situation !== 'chipless'
 }
 
 function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
@@ -110,7 +120,7 @@ function changesOf({ history, changes }: ItemView): ItemView['changes'] {
 }
 
 function chipFact(context: PageContext, tap: TapView): Fact {
-  return tap.kind === 'tapped' ? tapFact(context, tap.counter) : uncheckedFact(context, tap.kind)
+  return tap.kind === 'tapped' ? tapFact(context, tap) : uncheckedFact(context, tap.kind)
 }
 
 /** The state or the gravest report in words, and since when it stands, or when it was read. */
@@ -155,9 +165,10 @@ function notesOf(context: PageContext, view: ItemView, situation: Situation): (H
   ]
 }
 
-/** The chip is genuine, not necessarily the item. */
+/** The chip is genuine, not necessarily the item. Who opens a link first has its tap, wherever the chip is. */
 function honestLine(context: PageContext, view: ItemView, situation: Situation): Html {
   const { verdict, kinds } = textsIn(context)
   const words = fill(verdict.caveatLink, { this: kinds[view.details?.kind ?? 'item'] })
-  return html`${verdict.caveat} <a href="${hasComparison(view, situation) ? '#compare' : '#product'}">${words}</a>`
+  return html`${verdict.caveat}
+    <a href="${hasComparison(view, situation) ? '#compare' : '#product'}">${words}</a> ${verdict.sentLink}`
 }

@@ -10,6 +10,8 @@ import { languages } from '../languages.ts'
 const owner = `0x${'0a'.repeat(20)}` as const
 const english = { language: 'en', chosen: false, assets: '/assets/x' } as const
 
+const tapped = { kind: 'tapped', counter: 17, openedAt: null, windowSeconds: 300 } as const
+
 function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
   const verdict = verdictOf({
     record: { owner, timestamp: 1n, state, flags: 0, reserved: 0 },
@@ -20,7 +22,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
   })
   assert.ok(verdict)
   return {
-    tap: { kind: 'tapped', counter: 17, windowSeconds: 300 },
+    tap: tapped,
     verdict,
     product: { name: 'Satchel' },
     metadata: 'match',
@@ -79,9 +81,57 @@ describe('itemPage', () => {
       const page = itemPage(english, view(state))
       assert.equal(headlineOf(page), heading)
       assert.ok(page.includes(`class="verdict tone-${tone}"`))
-      assert.ok(page.includes('tap <code dir="ltr">17</code>, just now'))
+      assert.ok(page.includes('tap <code dir="ltr">17</code>, link opened for the first time'))
       assert.ok(page.includes(`<title>${heading} · Touchstone</title>`))
     })
+
+  it('says when the link was opened first, never when the chip was tapped, and what a link that was sent is worth', () => {
+    const openedAt = 1_795_167_900
+    const sent = /Did somebody send you this link\? Then tap the item yourself\./
+    for (const state of [2, 3, 4] as const) {
+      assert.match(itemPage(english, view(state)), sent)
+      const again = itemPage(english, view(state, { tap: { ...tapped, openedAt } }))
+      assert.match(
+        again,
+        /17<\/code>, link first opened at <time datetime="2026-11-20T09:45:00Z" data-clock>09:45 AM UTC</,
+      )
+    }
+    for (const kind of ['untapped', 'replayed', 'incomplete'] as const)
+      assert.doesNotMatch(itemPage(english, view(3, { tap: { kind } })), sent)
+    for (const language of languages)
+      for (const tap of [tapped, { ...tapped, openedAt }])
+        assert.doesNotMatch(
+          itemPage({ ...english, language }, view(3, { tap })),
+          /just now|soeben|à l’instant|ahora mismo|، الآن/,
+        )
+  })
+
+  it('does not speak of an owner where the record has none', () => {
+    for (const report of ['STOLEN', 'LOST'] as const) {
+      const page = itemPage(english, view(5, { reports: [report], owner: 'unclaimed' }))
+      assert.doesNotMatch(page, /owner of this item has|reach the owner|is looking for/)
+      assert.match(page, report === 'STOLEN' ? /a theft of this item was reported/ : /this item was reported lost/)
+    }
+  })
+
+  it('asks for another tap where a used or incomplete one led to a report', () => {
+    for (const kind of ['replayed', 'incomplete'] as const) {
+      const page = itemPage(english, view(5, { reports: ['STOLEN'], tap: { kind } }))
+      assert.match(page, /This tap does not count: tap again/)
+      assert.doesNotMatch(page, /You have tapped nothing/)
+    }
+    const untapped = itemPage(english, view(5, { reports: ['STOLEN'], tap: { kind: 'untapped' } }))
+    assert.match(untapped, /You have tapped nothing/)
+  })
+
+  it('asks for no tap of an item without a chip, and says that nothing can be checked', () => {
+    const page = itemPage(english, view(1, { tap: { kind: 'untapped' } }))
+    assert.equal(headlineOf(page), 'Record only')
+    assert.match(page, /No chip belongs to this record, so nothing can be checked\. Do not pay on it\./)
+    assert.match(page, /nobody can claim this item yet/)
+    assert.doesNotMatch(page, /You have tapped nothing|class="taphow"/)
+    assert.match(itemPage(english, view(2, { tap: { kind: 'untapped' } })), /class="taphow"/)
+  })
 
   it('names a brand of the operator’s list in the verdict, and no other', () => {
     const product = { name: 'Satchel No. 7', brand: 'Maison Orvelle' }
@@ -246,14 +296,14 @@ describe('itemPage', () => {
   })
 
   it('has the window of a tap for its script, also one of zero seconds', () => {
-    const tap = { kind: 'tapped', counter: 3, windowSeconds: 0 } as const
+    const tap = { ...tapped, counter: 3, windowSeconds: 0 }
     assert.match(itemPage(english, view(3, { tap })), /<body data-tap="tapped" data-window="0" data-path=/)
   })
 
   it('says claim and many taps where they count', () => {
     const claimed: TimelineEntry = { kind: 'claimed', at: 1_795_168_212 - 86_400, block: 1, transaction: '0x' }
     assert.equal(headlineOf(itemPage(english, view(4, { history: [claimed] }))), 'Genuine chip, just claimed')
-    const tap = { kind: 'tapped', counter: 51, windowSeconds: 300 } as const
+    const tap = { ...tapped, counter: 51 }
     const handled = itemPage(english, view(3, { tap }))
     assert.equal(headlineOf(handled), 'Genuine chip, often tapped')
     assert.match(handled, /tapped 51 times/)
@@ -301,7 +351,7 @@ describe('itemPage', () => {
       assert.match(page, /data-field="proven"/)
       assert.match(page, caveat)
     }
-    const tap = { kind: 'tapped', counter: 51, windowSeconds: 300 } as const
+    const tap = { ...tapped, counter: 51 }
     assert.match(itemPage(english, view(3, { ...unread, tap })), caveat)
   })
 

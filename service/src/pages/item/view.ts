@@ -4,6 +4,7 @@ import type { ProductDetails } from '../../domain/product-details.ts'
 import type { Wallet } from '../certificate/wallets.ts'
 import type { Texts } from '../languages.ts'
 import type { PageTheme } from '../theme.ts'
+import type { Opened } from '../verdict/card.ts'
 import type { ReportKind } from '../verdict/situation.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
@@ -21,7 +22,7 @@ export type TimelineEntry = {
 
 /** The outcome of the tap in the address. Only `tapped` means that the chip is present. */
 export type TapView =
-  | { readonly kind: 'tapped'; readonly counter: number; readonly windowSeconds: number }
+  | ({ readonly kind: 'tapped'; readonly windowSeconds: number } & Opened)
   | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
 
 /** The calls about loss and theft that an owner's wallet may send. `lost`, `stolen` and `lift` are call data; null: the record does not allow it. */

@@ -2,7 +2,7 @@
  * The verdict: seal, headline with product and brand, one sentence, chip and record, and then what to do (spec §4.4, §4.6). The visitor
  * says by three radio buttons whether the item is bought new or second-hand, or owned; the style shows what belongs to the answer.
  */
-import { code, cut, supplierText, textsIn, type PageContext } from '../context.ts'
+import { clockElement, code, cut, supplierText, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import { icon, type IconName } from '../icons.ts'
 import type { Texts } from '../languages.ts'
@@ -217,10 +217,18 @@ function fillText(text: string, places: Places): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => (typeof places[name] === 'string' ? places[name] : ''))
 }
 
-/** Writes a count of taps. */
-export function tapFact(context: PageContext, counter: number): Fact {
+/** A count of taps, and the unix second at which its link was opened before; null: the link is new. A chip has no clock. */
+export type Opened = { readonly counter: number; readonly openedAt: number | null }
+
+/** Writes the tap by what is known of it. */
+export function tapFact(context: PageContext, { counter, openedAt }: Opened): Fact {
   const { verdict } = textsIn(context)
-  return { name: verdict.chipGenuine, detail: fill(verdict.chipTap, { tap: code(String(counter)) }), mark: 'yes' }
+  const tap = code(String(counter))
+  const detail =
+    openedAt === null
+      ? fill(verdict.chipTap, { tap })
+      : fill(verdict.chipTapAgain, { tap, time: clockElement(context, openedAt) })
+  return { name: verdict.chipGenuine, detail, mark: 'yes' }
 }
 
 /** Says why there is no result of the chip. `unchecked`: a tap came, but was not looked at. */

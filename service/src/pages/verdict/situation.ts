@@ -51,6 +51,7 @@ const looks: Readonly<Record<Situation, Look>> = {
   closedStolen: { stage: 'stop', role: 'second', tone: 'stop' },
   closedLost: { stage: 'stop', role: 'second', tone: 'stop' },
   untapped: { stage: 'record', role: 'new', tone: 'none' },
+  chipless: { stage: 'record', role: 'new', tone: 'none' },
   replayed: { stage: 'record', role: 'new', tone: 'none' },
   incomplete: { stage: 'record', role: 'new', tone: 'none' },
   counterfeit: { stage: 'empty', role: 'new', tone: 'stop' },
@@ -167,6 +168,7 @@ export function situationOf(facts: Facts): Situation {
   if (state === 'RECYCLED' && flagged) return (report && closedBy[report]) ?? 'closed'
   if (report !== undefined) return ofReport[report]
   if (flagged) return 'reported'
+  if (tap.kind === 'untapped' && state === 'MINTED') return 'chipless'
   if (tap.kind !== 'tapped') return tap.kind
   if (state === 'RECYCLED') return 'recycled'
   if (tampered) return 'opened'

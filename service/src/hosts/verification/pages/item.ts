@@ -21,6 +21,7 @@ import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pa
 import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
 import { signersAt, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { chainId } from '../../../domain/chain.ts'
+import type { Opened } from '../../../pages/verdict/card.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { isCertifiable } from '../../../passport/certificate.ts'
@@ -32,6 +33,7 @@ import { passportMetadata } from '../../../passport/metadata.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
+import type { TappedTag } from '../../../tap/verify-tap.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
 import { ownerReportsOf } from './owner-reports.ts'
 import { type PictureSite, withPictures } from './pictures.ts'
@@ -105,9 +107,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     tap.kind === 'resolved' ? (tickets?.issue({ tokenId, ...tap.tag }) ?? null) : null
   return {
     tap:
-      tap.kind === 'resolved'
-        ? { kind: 'tapped', counter: tap.tag.tapCounter, windowSeconds: pages.windowSeconds }
-        : tap,
+      tap.kind === 'resolved' ? { kind: 'tapped', windowSeconds: pages.windowSeconds, ...openedOf(tap.tag, now) } : tap,
     verdict,
     product: text,
     details: stored.status === 'match' ? await detailsOf(site, stored.details) : null,
@@ -153,6 +153,14 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,
   }
+}
+
+/** Says when the link of a tap was opened before. */
+export function openedOf(
+  { tapCounter, fresh, ageSeconds }: Pick<TappedTag, 'tapCounter' | 'fresh' | 'ageSeconds'>,
+  now: () => number = Date.now,
+): Opened {
+  return { counter: tapCounter, openedAt: fresh ? null : Math.floor(now() / 1000 - ageSeconds) }
 }
 
 type Branded = Pick<Found, 'verdict' | 'item'>

@@ -192,7 +192,7 @@ function pageOf({
     },
   }
   const found = { verdict, flags: record.flags, timestamp: 1_700, metadataHash: then, item: null }
-  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7 } as unknown as Resolved['tag']
+  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7, fresh: true } as unknown as Resolved['tag']
   const tap = { kind: 'resolved', tag, block: { ...block, timestamp: 1_800n }, ...found } as const
   return {
     readings,

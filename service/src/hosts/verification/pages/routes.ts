@@ -46,7 +46,7 @@ import {
 import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
 import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
-import { itemViewOf, type Found, type ItemSite } from './item.ts'
+import { itemViewOf, openedOf, type Found, type ItemSite } from './item.ts'
 import { pictureRoutes, withPictures } from './pictures.ts'
 import { claimRoute, type ClaimSite } from './claim.ts'
 import { offerRoute } from './offer.ts'
@@ -198,8 +198,8 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       case 'challenge':
         return noticeResponse(visit, 200, { kind: 'challenge', seconds: outcome.seconds })
       case 'unbound': {
-        const [counter, block] = [outcome.tag.tapCounter, Number(outcome.block.number)]
-        return noticeResponse(visit, 200, { kind: 'unbound', counter, checkedAt, block })
+        const block = Number(outcome.block.number)
+        return noticeResponse(visit, 200, { kind: 'unbound', checkedAt, block, ...openedOf(outcome.tag, site.now) })
       }
       case 'resolved': {
         const { verdict, flags, timestamp, metadataHash } = outcome
