@@ -111,8 +111,8 @@ function showLastAnswer() {
     return
   }
   document.title = answer.title
-  document.querySelector('.strip').innerHTML = answer.strip
-  const banner = element('p', '')
+  const [strip, top, banner] = [document.querySelector('.strip'), element('div', ''), element('p', '')]
+  top.className = 'top'
   banner.className = 'old'
   banner.setAttribute('role', 'alert')
   const time = new Intl.DateTimeFormat(lang, { dateStyle: 'long', timeStyle: 'short' }).format(new Date(answer.at))
@@ -125,7 +125,9 @@ function showLastAnswer() {
   const old = main.previousElementSibling
   main.remove()
   old.classList.add('past')
-  old.before(banner)
+  strip.innerHTML = answer.strip
+  strip.before(top)
+  top.append(strip, banner)
   const eyebrow = old.querySelector('.verdict .label')
   if (eyebrow !== null) eyebrow.textContent = time // the chip was checked then
   // A picture that the browser did not keep leaves no empty box.

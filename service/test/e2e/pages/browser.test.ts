@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
@@ -307,6 +308,12 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.reload()
     await shows(page, 'Genuine')
     assert.match(await page.getByRole('alert').innerText(), /^No connection\. .+, not of now\. Try again$/)
+    await page.setViewportSize({ width: 320, height: 740 })
+    const [strip = 0, bar = 0] = await page.evaluate<number[]>(`(scrollTo(0, 300), [
+      document.querySelector('.strip').getBoundingClientRect().bottom,
+      document.querySelector('.old').getBoundingClientRect().top,
+    ])`)
+    assert.ok(strip > 40 && bar >= strip, `the strip of two lines ends at ${strip}, the bar begins at ${bar}`)
     assert.equal(await page.evaluate(`getComputedStyle(document.querySelector('main')).filter`), 'grayscale(1)')
     await page.goto(`${world.url}/token/4711`)
     await shows(page, 'No connection')
@@ -314,6 +321,36 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.goBack()
     await shows(page, 'Genuine')
     assert.equal(await page.locator('.old').count(), 0)
+  })
+
+  it('keeps a long brand name and large text inside a narrow screen', async () => {
+    await using page = await browser.open(await world.tapped('satchel'), { viewport: { width: 360, height: 740 } })
+    const edges = () =>
+      page.evaluate<number[]>(
+        `[document.documentElement.scrollWidth, document.querySelector('.lang').getBoundingClientRect().right]`,
+      )
+    const isInside = async () => {
+      const [page = 0, languages = 0] = await edges()
+      assert.ok(page <= 360 && languages <= 360, `${page} ${languages}`)
+    }
+    await page.evaluate(`document.documentElement.style.fontSize = '200%'`)
+    await isInside()
+    for (const name of ['Manufacture Horlogère de Genève et Fils', 'W'.repeat(60)])
+      for (const size of ['100%', '200%']) {
+        await page.evaluate(`(document.documentElement.style.fontSize = '${size}',
+          document.querySelector('.brand span').textContent = '${name}')`)
+        await isInside()
+      }
+  })
+
+  it('shows the maker’s name as text where nothing is proven and no brand is listed, and no mark leaves its line', async () => {
+    const nameOf = (page: Page) =>
+      page.evaluate<string[]>(`(({ fontSize, fontWeight, overflowY }) => [fontSize, fontWeight, overflowY])(
+        getComputedStyle(document.querySelector('.thing')))`)
+    await using record = await browser.open(`${world.url}${await world.pathOf('activated')}`)
+    assert.deepEqual(await nameOf(record), ['16px', '400', 'clip'])
+    await using proven = await browser.open(await world.tapped('activated'))
+    assert.deepEqual(await nameOf(proven), ['22px', '650', 'clip'])
   })
 
   it('copies the link without the tap and hands the passport out as a file', async () => {
