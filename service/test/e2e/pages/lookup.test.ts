@@ -12,6 +12,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { testFolder } from '../../support/folder.ts'
 import { audit, headingOf, noBrowser, shows, startBrowser } from '../../support/pages/browser.ts'
 import { cameraFlags, pictureOf, videoOf } from '../../support/pages/camera.ts'
+import { headlineOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
 const silent = createLog(() => {}, 'silent')
@@ -22,6 +23,35 @@ before(async () => {
   world = await startPageWorld()
 })
 after(() => world?.end())
+
+describe('an address that a browser comes back to', () => {
+  const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+  const ask = (path: string, init: RequestInit = {}) => world.get(path, { ...init, redirect: 'manual' })
+
+  it('leads on from the answer of a form to the start page, in its language; programs get JSON', async () => {
+    for (const path of ['/report', '/certificate']) {
+      const back = await ask(`${path}?lang=de`, { headers: browser })
+      assert.deepEqual([back.status, back.headers.get('location')], [303, '/?lang=de'], path)
+      assert.equal((await ask(path, { headers: browser })).headers.get('location'), '/')
+      for (const init of [{}, { headers: { Accept: 'application/json' } }, { method: 'PUT', headers: browser }]) {
+        const refused = await ask(path, init)
+        assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'POST'], path)
+        assert.deepEqual(await refused.json(), { error: 'This route answers POST.' })
+      }
+    }
+  })
+
+  it('leads from /tap/ to /tap with the tap, which is not used up on the way', async () => {
+    const query = await world.tap('activated')
+    const moved = await ask(`/tap/?${query}`)
+    const { location, 'cache-control': cache, 'referrer-policy': referrer } = Object.fromEntries(moved.headers)
+    assert.deepEqual([moved.status, location, cache, referrer], [308, `/tap?${query}`, 'no-store', 'no-referrer'])
+    const shown = await (await world.get(`/tap/?${query}`)).text()
+    assert.equal(headlineOf(shown), 'Genuine chip')
+    assert.match(shown, /link opened for the first time/)
+    assert.equal((await ask('/tap/')).headers.get('location'), '/tap')
+  })
+})
 
 describe('the scanner of the start page', { skip: noBrowser }, () => {
   let browser: Awaited<ReturnType<typeof startBrowser>>

@@ -23,7 +23,7 @@ import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { brandOfToken } from '../pages/item.ts'
-import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
+import { contextOf, formRefused, isOwnForm, pageResponse } from '../pages/response.ts'
 import {
   codedFailure,
   isRead,
@@ -84,8 +84,8 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
   app.all(certificatePath, async (c) => {
     const quota = await helpers.consume(c, site.tapLimiter)
     const headers = quotaHeaders(quota)
-    if (c.req.method !== 'POST') return methodRefused('POST', headers)
     const context = contextFor(rawQuery(c), c.req.header('accept-language'))
+    if (c.req.method !== 'POST') return formRefused(c, context, headers)
     const refuse = (status: number, notice: Notice, more: Headers = {}) =>
       pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
     if (quota?.allowed === false) {

@@ -5,14 +5,14 @@
 import type { Context, Hono } from 'hono'
 import type { DifferenceReports } from '../../../assets/difference-reports.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
+import { quotaHeaders } from '../../../http/responses.ts'
 import type { Log } from '../../../lib/log.ts'
 import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { contextOf, isOwnForm, pageResponse } from './response.ts'
+import { contextOf, formRefused, isOwnForm, pageResponse } from './response.ts'
 
 export type ReportSite = {
   /** Undefined where no tap can be verified. */
@@ -32,8 +32,8 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
   app.all(reportPath, async (c) => {
     const quota = await helpers.consume(c, tapLimiter)
     const headers = quotaHeaders(quota)
-    if (c.req.method !== 'POST') return methodRefused('POST', headers)
     const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+    if (c.req.method !== 'POST') return formRefused(c, context, headers)
     const answer = (status: number, notice: Notice, more: Headers = {}) =>
       pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
     if (quota?.allowed === false) {

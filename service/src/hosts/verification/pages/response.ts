@@ -1,6 +1,8 @@
 /** The response of a page: its language, and headers that keep it out of caches, frames and search engines (spec §4.6). */
 import type { Context } from 'hono'
-import type { PageContext } from '../../../pages/context.ts'
+import { prefersPage } from '../../../http/accept.ts'
+import { methodRefused } from '../../../http/responses.ts'
+import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import type { Env, Headers } from '../request.ts'
 
@@ -45,6 +47,18 @@ export function pageResponse(
       Vary: 'Accept, Accept-Language',
     },
   })
+}
+
+/** Returns 303 to a page of this host. */
+export function seeOther(location: string, headers: Headers): Response {
+  return new Response(null, { status: 303, headers: { ...headers, Location: location, 'Cache-Control': 'no-store' } })
+}
+
+/** Refuses another method at a path of a form. A browser that comes back to the answer, such as from its history, starts anew. */
+export function formRefused(c: Context<Env>, context: PageContext, headers: Headers): Response {
+  return c.req.method === 'GET' && prefersPage(c.req.header('accept') ?? null)
+    ? seeOther(hrefIn(context, '/'), { ...headers, Vary: 'Accept' })
+    : methodRefused('POST', headers)
 }
 
 /** The policy allows nothing of another origin, no inline script or style, no frame around the page. */

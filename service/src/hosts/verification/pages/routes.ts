@@ -26,6 +26,7 @@ import {
   parseTapParameters,
   tapCookies,
   tapCookiesOfFault,
+  tapHeaders,
   type TapOutcome,
 } from '../../../tap/resolve-tap.ts'
 import { nothingHere } from '../routes/asset.ts'
@@ -51,7 +52,7 @@ import { pictureRoutes, withPictures } from './pictures.ts'
 import { claimRoute, type ClaimSite } from './claim.ts'
 import { offerRoute } from './offer.ts'
 import { reportRoute, type ReportSite } from './report.ts'
-import { contextOf, pageResponse } from './response.ts'
+import { contextOf, pageResponse, seeOther } from './response.ts'
 import { transferRoute, type TransferSite } from './transfer.ts'
 
 export type PageRoutes = ItemSite &
@@ -95,6 +96,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   bulkRoute(app, helpers, { ...site, assets: assets.folder })
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
+  app.all(`${tapPath}/`, (c) => toTapPage(c, 308) ?? c.notFound())
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {
     app.options(path, () => preflight(readMethods))
     app.all(path, answer)
@@ -275,6 +277,15 @@ function fateOf({ kind }: TapOutcome): TapFate {
 
 /** Path of the page that opens the item of a tap, for links that name no item. */
 export const tapPath = '/tap'
+
+/** Leads to that page with the tap, and consumes nothing. Undefined where the query is none that a link may have. */
+export function toTapPage(c: Context<Env>, status: 303 | 308, headers: Headers = {}): Response | undefined {
+  const query = rawQuery(c)
+  if (query.length > 2_000 || !/^[\x21-\x7e]*$/.test(query)) return undefined
+  const location = query === '' ? tapPath : `${tapPath}?${query}`
+  return new Response(null, { status, headers: { ...tapHeaders, ...headers, Location: location } })
+}
+
 const tapTarget = { kind: 'tap' } as const
 
 function parseLinkTarget(path: string): Target {
@@ -301,11 +312,7 @@ async function homeResponse(
   headers: Headers,
 ): Promise<Response> {
   const search = await searchOf(site, context, query)
-  if (search.kind === 'path')
-    return new Response(null, {
-      status: 303,
-      headers: { ...headers, Location: hrefIn(context, search.path), 'Cache-Control': 'no-store' },
-    })
+  if (search.kind === 'path') return seeOther(hrefIn(context, search.path), headers)
   if (search.kind === 'page') return pageResponse(context, { ...search, form: true }, headers)
   const isWrong = search.kind === 'wrong'
   const html = homePage(context, {

@@ -6,9 +6,9 @@ import type { Context, Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { prefersPage } from '../../../http/accept.ts'
 import { failure } from '../../../http/responses.ts'
-import { busyFailure, notConfigured, tapCookies, tapHeaders, type TapOutcome } from '../../../tap/resolve-tap.ts'
-import { tapPath } from '../pages/routes.ts'
-import { headerReader, rawQuery, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { toTapPage } from '../pages/routes.ts'
+import { headerReader, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
 
 /** `contract` is the registry's address, EIP-55 checksummed. */
@@ -36,12 +36,7 @@ export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Veri
 /** A browser gets a page: links of chips that were written with this path open it too. Nothing is consumed here. */
 function toPage(c: Context<Env>): Response | undefined {
   if (c.req.method !== 'GET' || !prefersPage(headerReader(c)('accept') ?? null)) return undefined
-  const query = rawQuery(c)
-  if (query.length > 2_000 || !/^[\x21-\x7e]*$/.test(query)) return undefined
-  return new Response(null, {
-    status: 303,
-    headers: { ...tapHeaders, Vary: 'Accept', Location: `${tapPath}?${query}` },
-  })
+  return toTapPage(c, 303, { Vary: 'Accept' })
 }
 
 /** A tap that could not be judged is not verified either, so that clients branch on `verified` alone. */
