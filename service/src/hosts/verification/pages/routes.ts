@@ -276,7 +276,7 @@ function fateOf({ kind }: TapOutcome): TapFate {
 }
 
 /** Path of the page that opens the item of a tap, for links that name no item. */
-export const tapPath = '/tap'
+const tapPath = '/tap'
 
 /** Leads to that page with the tap, and consumes nothing. Undefined where the query is none that a link may have. */
 export function toTapPage(c: Context<Env>, status: 303 | 308, headers: Headers = {}): Response | undefined {
