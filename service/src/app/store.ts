@@ -8,6 +8,7 @@ import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
 import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import { isMissingDatabase, sqlState } from '../db/errors.ts'
 import { locks, whileLocked } from '../db/locks.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
@@ -299,7 +300,16 @@ async function openStore(
     const sentence =
       store.databaseUrl === null
         ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`
-        : 'PostgreSQL cannot be reached under DATABASE_URL.'
+        : unusable(isDatabaseUnavailable(error) ? (error as Error).cause : error)
     throw new ConfigError(sentence, { cause: error })
   }
+}
+
+/** Returns the sentence of a PostgreSQL that gives no connection. What PostgreSQL says is shown; the errors of a network only by their code. */
+function unusable(cause: unknown): string {
+  if (isMissingDatabase(cause))
+    return `PostgreSQL answers under DATABASE_URL: ${reasonOf(cause)}. Make it with createdb, or correct the name.`
+  const { code } = (cause ?? {}) as { readonly code?: unknown }
+  const reason = sqlState(cause) === '' && typeof code === 'string' ? code : reasonOf(cause)
+  return `PostgreSQL cannot be reached under DATABASE_URL: ${reason}.`
 }

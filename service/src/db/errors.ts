@@ -18,3 +18,8 @@ export function lockTimeout(message: string): Error {
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
 }
+
+/** PostgreSQL answers, and has no database of the name that was asked for. */
+export function isMissingDatabase(error: unknown): boolean {
+  return sqlState(error) === '3D000'
+}

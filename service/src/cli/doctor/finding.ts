@@ -1,6 +1,6 @@
 /** The findings of the checks. */
 import { withDeadline } from '../../lib/async/deadline.ts'
-import { reasonOf } from '../../lib/errors.ts'
+import { formatError } from '../session/output.ts'
 
 export type Area =
   | 'settings'
@@ -37,6 +37,6 @@ export async function findingsOf(
 ): Promise<readonly Finding[]> {
   const late = () => [wrong(area, `The check took longer than ${checkMs / 1_000} s.`, remedy)]
   return withDeadline(check(), checkMs, { onTimeout: late }).catch((error: unknown) => [
-    wrong(area, reasonOf(error), remedy),
+    wrong(area, formatError(error), remedy),
   ])
 }

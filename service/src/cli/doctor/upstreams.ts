@@ -6,6 +6,7 @@ import { keccak256 } from 'viem'
 import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'
+import { isMissingDatabase } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -25,7 +26,18 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
     return [ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')]
   }
   const { openBareDatabase } = await import('../../app/store.ts')
-  const database = await openBareDatabase(config, 5_000)
+  const database = await openBareDatabase(config, 5_000).catch((error: Error) => {
+    if (isMissingDatabase(error.cause)) return null
+    throw error
+  })
+  if (database === null)
+    return [
+      wrong(
+        'database',
+        'PostgreSQL answers, and has no database of this name.',
+        'Run createdb, or correct DATABASE_URL.',
+      ),
+    ]
   try {
     const missing = await missingMigrations(database, readMigrations())
     const [row] = await database.query<{ now: string; timeout: string }>(

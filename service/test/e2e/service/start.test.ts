@@ -1,6 +1,7 @@
 /** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { diagnose } from '../../../src/cli/doctor/doctor.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -57,7 +58,23 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
     const { exit, out, err } = await touchstone(['serve'], { ...env, ...chain }).ended
     assert.match(out, /PostgreSQL does not answer yet/)
-    assert.match(err, /^touchstone: PostgreSQL cannot be reached under DATABASE_URL\.\n$/)
+    assert.match(err, /^touchstone: PostgreSQL cannot be reached under DATABASE_URL: ECONNREFUSED\.\n$/)
     assert.equal(exit, 1)
+  })
+
+  it('ends with the reason and the remedy when the server has no such database', async () => {
+    const url = new URL(database.url)
+    url.pathname = '/touchstone_none'
+    const { exit, err } = await touchstone(['serve'], { ...embedded, DATA_DIR: dataDir, DATABASE_URL: url.href }).ended
+    assert.equal(
+      err,
+      'touchstone: PostgreSQL answers under DATABASE_URL: database "touchstone_none" does not exist. Make it with createdb, or correct the name.\n',
+    )
+    assert.equal(exit, 1)
+    const found = await diagnose({ DATA_DIR: dataDir, DATABASE_URL: url.href })
+    assert.deepEqual(
+      found.filter(({ area }) => area === 'database').map(({ what, remedy }) => `${what} ${remedy}`),
+      ['PostgreSQL answers, and has no database of this name. Run createdb, or correct DATABASE_URL.'],
+    )
   })
 })
