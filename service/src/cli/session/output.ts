@@ -50,8 +50,29 @@ export function forEachCommand(command: Command, visit: (command: Command) => vo
   for (const child of command.commands) forEachCommand(child, visit)
 }
 
-/** Writes an error of commander as one line, like the program's own errors. */
-export function outputError(text: string, write: (text: string) => void): void {
-  const sentence = text.replace(/^error: /, 'touchstone: ').trim()
-  write(`${sentence.replaceAll('\n', ' ')}\n`)
+/** Makes the function that writes an error of commander as one line. It adds what the command takes there. */
+export function outputErrorOf(command: Command): (text: string, write: (text: string) => void) => void {
+  return (text, write) => {
+    const sentence = text
+      .replace(/^error: /, 'touchstone: ')
+      .trim()
+      .replaceAll('\n', ' ')
+    const wanted = wantedBy(command, sentence)
+    write(wanted === null ? `${sentence}\n` : `${sentence.replace(/\.$/, '')}: ${wanted}.\n`)
+  }
+}
+
+/** Returns what the missing argument or option is, or where to look. It returns null where the error says enough. */
+function wantedBy(command: Command, sentence: string): string | null {
+  const [, argument] = /missing required argument '(.*?)'/.exec(sentence) ?? []
+  if (argument !== undefined)
+    return command.registeredArguments.find((one) => one.name() === argument)?.description ?? null
+  const [, option] = /required option '(.*?)' not specified/.exec(sentence) ?? []
+  if (option !== undefined) return command.options.find(({ flags }) => flags === option)?.description ?? null
+  if (sentence.includes('(Did you mean')) return null
+  if (/unknown option/.test(sentence) && ['dev', 'serve'].includes(command.name()))
+    return 'settings are variables, such as VERIFICATION_PORT, and touchstone serve --help lists them'
+  if (/unknown command/.test(sentence) && command.parent === null)
+    return 'touchstone dev starts a demonstration, touchstone serve a service, and touchstone --help lists all commands'
+  return null
 }

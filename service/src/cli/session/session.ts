@@ -15,7 +15,7 @@ import { createLog } from '../../lib/log.ts'
 import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
 import { runInService, terminalIo, type CommandIo } from './control-client.ts'
-import { CommandError, forEachCommand, outputError } from './output.ts'
+import { CommandError, forEachCommand, outputErrorOf } from './output.ts'
 import { closeDataFolder } from './closed-folder.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
@@ -170,7 +170,9 @@ export function retryChain<T>(
 /** Parses and runs a command within a service or a test. It prints through `io` only and never ends the process. */
 export async function runWithin(program: Command, argv: readonly string[], io: CommandIo): Promise<void> {
   const line = (print: (text: string) => void) => (text: string) => print(text.replace(/\n$/, ''))
-  const output = { writeOut: line(io.out), writeErr: line(io.err), outputError }
-  forEachCommand(program, (command) => command.exitOverride().configureOutput(output))
+  const output = { writeOut: line(io.out), writeErr: line(io.err) }
+  forEachCommand(program, (command) =>
+    command.exitOverride().configureOutput({ ...output, outputError: outputErrorOf(command) }),
+  )
   await program.parseAsync([...argv], { from: 'user' })
 }

@@ -155,7 +155,8 @@ describe('colours', { skip: spawnSync('script', ['--version']).status === 0 ? fa
 
 const wrong: readonly (readonly [string, RegExp])[] = [
   ['tag bogus', /unknown command 'bogus'/],
-  ['tag batch create', /missing required argument 'id'/],
+  ['start', /unknown command 'start': touchstone dev starts a demonstration, touchstone serve a service, and /],
+  ['tag batch create', /missing required argument 'id': \S.*\.\n?$/],
   ['tag batch create two words', /too many arguments/],
   ['tag batch create ../x', /A batch id has 1 to 64 of/],
   ['tag batch create x --epoch -1', /An epoch is 0, 1, 2/],
@@ -177,7 +178,10 @@ const wrong: readonly (readonly [string, RegExp])[] = [
   ['asset mint --count 201', /a number from 1 to 200/],
   ['asset mint --to 0x123', /An address is 0x and 40 hex digits/],
   ['asset bind 1 --uid 04DE5F1EACC040', /required option '--batch <id>' not specified/],
-  ['asset flag 1', /required option '--reason <reasons>' not specified/],
+  [
+    'asset flag 1',
+    /required option '--reason <reasons>' not specified: lost, stolen, .*several separated by commas\.\n?$/,
+  ],
   ['asset flag 1 --reason gone', /A reason is one of lost, stolen/],
   ['asset claim 1 --consent nothing', /A signature is 0x and hex digits/],
 ]
