@@ -25,6 +25,7 @@ import { type ApiKeyStore, newApiKey } from '../../access/api-keys.ts'
 import { type DemoAccounts, fundAccounts, openDemoAccounts } from './accounts.ts'
 import { demoThemes, demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
 import { readOrCreateDemoSecrets } from './secrets.ts'
+import { warnOfNames } from '../serve/serve.ts'
 import { handleSignals } from '../serve/signals.ts'
 import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
 import { acquireDataFolder, assertDataFolderFree } from '../session/data-directory-lock.ts'
@@ -65,6 +66,7 @@ async function dev(): Promise<void> {
   // CHAIN_CODE_HASH, which proof bundles need, is known when the contract is deployed.
   const { dataDir, hosts, keys, localChain, logLevel } = readConfig({ ...env, PROOF_BUNDLE: 'off' })
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
+  warnOfNames(log)
   const signals = handleSignals()
   await assertDataFolderFree(dataDir)
   for (const host of ['verification', 'gateway', 'graphql'] as const)

@@ -1,10 +1,11 @@
 /** `touchstone doctor`: what keeps the service of these settings from its work, and the remedy. It changes nothing. */
 import type { Command } from 'commander'
 import { ConfigError, readServiceConfig, type Config } from '../../app/config/config.ts'
+import { misspeltSettings } from '../../app/config/misspelt.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
-import { type Finding, findingsOf, ok, wrong } from './finding.ts'
+import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
 import { checkPasses } from './passes.ts'
@@ -28,10 +29,13 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
 /** Checks what these settings name. */
 export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   const config = settingsOf(env)
-  if ('state' in config) return [checkNode(), config]
+  const misspelt = misspeltSettings(env).map(({ name, meant }) =>
+    warning('settings', `${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`),
+  )
+  if ('state' in config) return [checkNode(), config, ...misspelt]
   const holder = await holderOf(config.dataDir).catch(() => null)
   const isRunning = holder !== null
-  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid)]
+  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid), ...misspelt]
   const checks = await Promise.all([
     findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
     findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
@@ -43,7 +47,7 @@ export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding
     findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
-  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...checks.flat()]
+  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...misspelt, ...checks.flat()]
 }
 
 /** The service of `npm start` makes its own settings. */

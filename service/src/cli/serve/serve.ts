@@ -1,6 +1,7 @@
 /** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
 import type { Command } from 'commander'
-import { readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
+import { ConfigError, readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
+import { misspeltSettings } from '../../app/config/misspelt.ts'
 import { settings } from '../../app/config/schema.ts'
 import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'
@@ -52,6 +53,7 @@ async function serveAlone(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel)
   const signals = handleSignals()
   process.on('SIGHUP', () => log.info('SIGHUP ignored', { reason: 'a single process has no worker to replace' }))
+  warnOfNames(log)
   const notify = createNotifier(readServiceManager(process.env), log)
   await using running = await open(config, log)
   await untilStopped({ signals, notify, log })
@@ -62,6 +64,7 @@ async function superviseWorkers(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel).child('workers')
   const signals = handleSignals()
   let workers: Awaited<ReturnType<typeof startWorkers>> | undefined
+  warnOfNames(log)
   process.on('SIGHUP', () => {
     if (workers === undefined) return log.info('SIGHUP ignored', { reason: 'the workers are starting' })
     log.info('replacing every worker', { signal: 'SIGHUP' })
@@ -156,3 +159,9 @@ function settingsHelp(): string {
     .map(([name, { help, fallback }]) => `  ${name.padEnd(28)} ${help}${fallback === '' ? '' : ` [${fallback}]`}`)
     .join('\n')
 }
+/** Logs variables that were meant to be settings. Their texts may be secret. */
+export function warnOfNames(log: Log): void {
+  for (const { name, meant } of misspeltSettings(process.env))
+    log.warn('a variable is no setting, and has no effect', { name, meant })
+}
+
