@@ -6,6 +6,7 @@ import { UnwrittenBackup, writeBackup, type WriteLine } from './backup-file.ts'
 import { backupKeyOf, checkBackup, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
 import { readDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
+import { assertDataFolder } from '../session/closed-folder.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { dumpDatabase } from '../../db/backup.ts'
@@ -44,6 +45,7 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   const key = backupKeyOf(config)
   if (key === null)
     throw new CommandError('A backup is sealed under a key: set BACKUP_KEY. Make one with: openssl rand -hex 32')
+  if (session.running === null) await assertDataFolder(config)
   const counts = await withDatabase(session, (database) =>
     writeBackup(path, key, async (write) => {
       await dumpDatabase(database, createDump(write, session))

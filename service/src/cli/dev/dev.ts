@@ -27,7 +27,7 @@ import { demoThemes, demoBatch, type DemoItem, openDemoCatalogue } from './catal
 import { readOrCreateDemoSecrets } from './secrets.ts'
 import { warnOfNames } from '../serve/serve.ts'
 import { handleSignals } from '../serve/signals.ts'
-import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
+import { closeDataFolder } from '../session/closed-folder.ts'
 import { acquireDataFolder, assertDataFolderFree } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { sessionBase } from '../session/session.ts'
@@ -64,7 +64,7 @@ export function devCommand(): Command {
 async function dev(): Promise<void> {
   const env = { ...demonstration, ...process.env }
   // CHAIN_CODE_HASH, which proof bundles need, is known when the contract is deployed.
-  const { dataDir, hosts, keys, localChain, logLevel } = readConfig({ ...env, PROOF_BUNDLE: 'off' })
+  const { dataDir, store, hosts, keys, localChain, logLevel } = readConfig({ ...env, PROOF_BUNDLE: 'off' })
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   warnOfNames(log)
   const signals = handleSignals()
@@ -74,8 +74,7 @@ async function dev(): Promise<void> {
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
 
   await using opened = new AsyncDisposableStack()
-  const entries = await closeDataFolder(dataDir)
-  if (entries > 0) log.warn(wasOpen, { dataDir, entries })
+  await closeDataFolder({ dataDir, store }, log)
   const lock = opened.use(await acquireDataFolder(dataDir))
   const chain = await step('chain', () =>
     startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),

@@ -1,5 +1,6 @@
 /** The secrets of a demonstration, made once and stored in its data folder (mode 0600). A production service takes its own from the environment. */
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -22,13 +23,18 @@ export async function readOrCreateDemoSecrets(dataDir: string): Promise<DemoSecr
 export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | null> {
   const path = fileOf(dataDir)
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
     throw new Error(`${path} cannot be read (${error.code ?? 'unknown reason'}).`)
   })
   if (text === null) return null
   const secrets = parseSecrets(text)
   if (secrets === null) throw new Error(`${path} is damaged: restore it, or move the data folder away to start again.`)
   return secrets
+}
+
+/** Returns whether a demonstration was started in the data folder. */
+export function isOfDemonstration(dataDir: string): boolean {
+  return existsSync(fileOf(dataDir))
 }
 
 function parseSecrets(text: string): DemoSecrets | null {

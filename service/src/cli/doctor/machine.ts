@@ -3,6 +3,8 @@ import { access, constants, lstat, readdir, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
 import { bindError } from './port.ts'
+import { isOfDemonstration } from '../dev/secrets.ts'
+import { foreignEntry } from '../session/closed-folder.ts'
 import { forOthers } from '../../lib/private-folder.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
 
@@ -17,7 +19,11 @@ export function checkNode(version = process.versions.node): Finding {
 
 const gigabyte = 2 ** 30
 
-export async function checkFolder({ dataDir }: Pick<Config, 'dataDir'>): Promise<readonly Finding[]> {
+export async function checkFolder({
+  dataDir,
+  store,
+  demo,
+}: Pick<Config, 'dataDir' | 'store' | 'demo'>): Promise<readonly Finding[]> {
   const found = await lstat(dataDir).catch(() => null)
   if (found === null) {
     const parent = await nearestParent(dataDir)
@@ -28,11 +34,23 @@ export async function checkFolder({ dataDir }: Pick<Config, 'dataDir'>): Promise
   if (!found.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
   if (!(await mayWrite(dataDir)))
     return [wrong('folder', `${dataDir} is not writable by this user.`, folderRemedy(dataDir))]
+  const foreign = await foreignEntry(dataDir)
+  if (foreign !== null)
+    return [
+      (store.databaseUrl === null ? wrong : warning)(
+        'folder',
+        `${dataDir} is the folder of something else: it has ${foreign}.`,
+        'Name an empty or new folder in DATA_DIR.',
+      ),
+    ]
   const open = await openEntries(dataDir)
   const { bavail, bsize } = await statfs(dataDir)
   const free = (bavail * bsize) / gigabyte
   const space = `${free.toFixed(1)} GB are free.`
   return [
+    ...(!demo && isOfDemonstration(dataDir)
+      ? [warning('folder', `${dataDir} is that of a demonstration (npm start).`, 'Name a new folder in DATA_DIR.')]
+      : []),
     open.length === 0
       ? ok('folder', `${dataDir} is writable, and closed to other users.`)
       : warning(

@@ -9,7 +9,9 @@ import { backoff, retry } from '../../lib/async/retry.ts'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
 import { createLog, type Log } from '../../lib/log.ts'
 import type { Service } from '../../app/service.ts'
-import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
+import { KeyFileError } from '../../tap/keys/key-file.ts'
+import { isOfDemonstration } from '../dev/secrets.ts'
+import { closeDataFolder } from '../session/closed-folder.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { createNotifier } from './notify.ts'
@@ -51,9 +53,9 @@ async function serve({ only, workers, persisted }: ServeOptions): Promise<void> 
 
 async function serveAlone(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel)
+  warnOfNames(log)
   const signals = handleSignals()
   process.on('SIGHUP', () => log.info('SIGHUP ignored', { reason: 'a single process has no worker to replace' }))
-  warnOfNames(log)
   const notify = createNotifier(readServiceManager(process.env), log)
   await using running = await open(config, log)
   await untilStopped({ signals, notify, log })
@@ -62,9 +64,9 @@ async function serveAlone(config: Config): Promise<void> {
 
 async function superviseWorkers(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel).child('workers')
+  warnOfNames(log)
   const signals = handleSignals()
   let workers: Awaited<ReturnType<typeof startWorkers>> | undefined
-  warnOfNames(log)
   process.on('SIGHUP', () => {
     if (workers === undefined) return log.info('SIGHUP ignored', { reason: 'the workers are starting' })
     log.info('replacing every worker', { signal: 'SIGHUP' })
@@ -127,11 +129,21 @@ async function serveAsWorker(): Promise<void> {
 /** Starts the service and runs the commands of the CLI in it. */
 async function open(config: Config, log: Log) {
   await using opened = new AsyncDisposableStack()
-  const entries = await closeDataFolder(config.dataDir)
-  if (entries > 0) log.warn(wasOpen, { dataDir: config.dataDir, entries })
+  await closeDataFolder(config, log)
+  const { dataDir } = config
+  const isDemo = !config.demo && isOfDemonstration(dataDir)
+  if (isDemo) log.warn('the data folder is that of a demonstration (npm start)', { dataDir })
   const lock = opened.use(await acquireServiceLock(config))
   const { startService } = await import('../../app/service.ts') // other commands begin in half the time without it
-  const service: Service = opened.use(await whenDatabaseAnswers(config, log, () => startService(config, log)))
+  const starting = whenDatabaseAnswers(config, log, () => startService(config, log))
+  const service: Service = opened.use(
+    await starting.catch((error: unknown) => {
+      if (!isDemo || !(error instanceof KeyFileError)) throw error
+      throw new ConfigError(
+        `${dataDir} is the folder of a demonstration (npm start): name a new one in DATA_DIR. ${error.message}`,
+      )
+    }),
+  )
   lock.serve(commandRunner({ config, service }))
   const rest = opened.move()
   async function close(): Promise<void> {
@@ -152,6 +164,12 @@ function whenDatabaseAnswers<T>({ store }: Config, log: Log, start: () => Promis
   })
 }
 
+/** Logs variables that were meant to be settings. Their texts may be secret. */
+export function warnOfNames(log: Log): void {
+  for (const { name, meant } of misspeltSettings(process.env))
+    log.warn('a variable is no setting, and has no effect', { name, meant })
+}
+
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 function settingsHelp(): string {
@@ -159,9 +177,3 @@ function settingsHelp(): string {
     .map(([name, { help, fallback }]) => `  ${name.padEnd(28)} ${help}${fallback === '' ? '' : ` [${fallback}]`}`)
     .join('\n')
 }
-/** Logs variables that were meant to be settings. Their texts may be secret. */
-export function warnOfNames(log: Log): void {
-  for (const { name, meant } of misspeltSettings(process.env))
-    log.warn('a variable is no setting, and has no effect', { name, meant })
-}
-

@@ -37,7 +37,7 @@ export function parseAddress(text: string): Address | null {
 /** Returns the text of the address file, or null when it is missing. Throws when it is not readable. */
 export function readText(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
     throw new Error('The data folder belongs to another user: run the command as the user of the service.', {
       cause: error,
     })

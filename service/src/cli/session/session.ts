@@ -16,7 +16,7 @@ import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
 import { runInService, terminalIo, type CommandIo } from './control-client.ts'
 import { CommandError, forEachCommand, outputErrorOf } from './output.ts'
-import { closeDataFolder } from './closed-folder.ts'
+import { assertDataFolder, writePrivately } from './closed-folder.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
 /** The environment of a command. */
@@ -97,7 +97,8 @@ async function runFromCommandLine(
 /** Runs work in this process, which holds the data folder meanwhile. */
 export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work): Promise<number | void> {
   const config = readConfig(await withDemoSecrets(env))
-  await closeDataFolder(config.dataDir)
+  writePrivately()
+  await assertDataFolder(config)
   await using opened = new AsyncDisposableStack()
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   const log = createLog((line) => io.err(line), 'warn')
@@ -147,7 +148,8 @@ export async function withDatabase<T>(
 ): Promise<T> {
   if (running !== null) return work(running)
   await using opened = new AsyncDisposableStack()
-  await closeDataFolder(config.dataDir)
+  writePrivately()
+  await assertDataFolder(config, true)
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   const { openBareDatabase } = await import('../../app/store.ts')
   return await work(opened.adopt(await openBareDatabase(config, statementTimeoutMs), (database) => database.close()))

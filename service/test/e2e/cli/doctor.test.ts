@@ -10,6 +10,7 @@ import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { diagnose } from '../../../src/cli/doctor/doctor.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { testFolder } from '../../support/folder.ts'
 import { serve } from '../../support/http.ts'
 import { assertionsOf, commandsOf, touchstone } from '../../support/processes/cli.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
@@ -338,6 +339,36 @@ describe('touchstone doctor', () => {
     assert.deepEqual(await found('http://127.0.0.1:1'), ['warning'])
     assert.deepEqual(await found(world.chainUrl), ['ok'])
     assert.deepEqual(await found(''), [])
+  })
+
+  it('names a variable that was meant to be a setting, also beside a wrong one, and not its text', async () => {
+    for (const more of [{}, { TAG_KEK: 'x' }]) {
+      const all = await diagnose({ ...world.settings, TAP_CHALENGE: 'secret-in-url', ...more })
+      assert.deepEqual(
+        all.filter(({ state }) => state === 'warning').filter(({ area }) => area === 'settings'),
+        [
+          {
+            area: 'settings',
+            state: 'warning',
+            what: 'TAP_CHALENGE is no setting, and has no effect.',
+            remedy: 'Write TAP_CHALLENGE, or remove it.',
+          },
+        ],
+      )
+    }
+  })
+
+  it('warns of the folder of something else', async () => {
+    const folder = testFolder()
+    await writeFile(join(folder, 'index.html'), '')
+    const of = async (env: object) =>
+      (await diagnose({ ...world.settings, DATA_DIR: folder, ...env }))
+        .filter(({ area, state }) => area === 'folder' && state !== 'ok')
+        .map(({ state, what }) => `${state}: ${what.replace(folder, '')}`)
+    assert.deepEqual(await of({ DATABASE_URL: '' }), ['wrong:  is the folder of something else: it has index.html.'])
+    assert.deepEqual(await of({ DATABASE_URL: 'postgres://127.0.0.1:1/none' }), [
+      'warning:  is the folder of something else: it has index.html.',
+    ])
   })
 
   it('warns of one provider, however often it is named, and of what it decides in proof trust', async () => {
