@@ -65,13 +65,15 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
   it('ends with the reason and the remedy when the server has no such database', async () => {
     const url = new URL(database.url)
     url.pathname = '/touchstone_none'
-    const { exit, err } = await touchstone(['serve'], { ...embedded, DATA_DIR: dataDir, DATABASE_URL: url.href }).ended
+    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
+    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: url.href }
+    const { exit, err } = await touchstone(['serve'], env).ended
     assert.equal(
       err,
       'touchstone: PostgreSQL answers under DATABASE_URL: database "touchstone_none" does not exist. Make it with createdb, or correct the name.\n',
     )
     assert.equal(exit, 1)
-    const found = await diagnose({ DATA_DIR: dataDir, DATABASE_URL: url.href })
+    const found = await diagnose(env)
     assert.deepEqual(
       found.filter(({ area }) => area === 'database').map(({ what, remedy }) => `${what} ${remedy}`),
       ['PostgreSQL answers, and has no database of this name. Run createdb, or correct DATABASE_URL.'],
