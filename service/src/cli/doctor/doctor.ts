@@ -1,7 +1,7 @@
 /** `touchstone doctor`: what keeps the service of these settings from its work, and the remedy. It changes nothing. */
 import type { Command } from 'commander'
 import { ConfigError, readServiceConfig, type Config } from '../../app/config/config.ts'
-import { misspeltSettings } from '../../app/config/misspelt.ts'
+import { misspeltSettings } from './misspelt.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'

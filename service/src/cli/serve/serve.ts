@@ -1,7 +1,7 @@
 /** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
 import type { Command } from 'commander'
 import { ConfigError, readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
-import { misspeltSettings } from '../../app/config/misspelt.ts'
+import { misspeltSettings } from '../doctor/misspelt.ts'
 import { settings } from '../../app/config/schema.ts'
 import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'

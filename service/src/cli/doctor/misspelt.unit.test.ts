@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { misspeltSettings } from './misspelt.ts'
-import { settings } from './schema.ts'
+import { settings } from '../../app/config/schema.ts'
 
 const found = (env: Readonly<Record<string, string>>) =>
   misspeltSettings(env).map(({ name, meant }) => `${name} ${meant}`)

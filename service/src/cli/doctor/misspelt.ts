@@ -1,5 +1,5 @@
 /** Finds variables that were meant to be settings. A misspelt one has no effect, and may have been a protection. */
-import { settings } from './schema.ts'
+import { settings } from '../../app/config/schema.ts'
 
 /** `meant` is the setting whose name is nearest. */
 type Misspelt = Readonly<{ name: string; meant: string }>
