@@ -351,6 +351,22 @@ export const errorCodes = {
     remedy: 'Use another payer: the token is paused, or an account is blocked.',
     gateway: { error: 'payment_rejected', status: 402 },
   },
+  PAYER_BLOCKED: {
+    meaning:
+      'A transfer of this payer, or of its kind of wallet, has failed on the chain. Nothing was charged. Wait as long as Retry-After says.',
+    remedy: 'Wait `Retry-After` seconds and sign a new authorization, or pay from another account.',
+    gateway: { error: 'payer_blocked', status: 429 },
+  },
+  WALLET_FACTORY_NOT_ALLOWED: {
+    meaning: 'The gateway does not deploy wallets of this factory (ERC-6492). Nothing was charged.',
+    remedy: 'Deploy the wallet before it pays, or pay from another account. Operator: `FACILITATOR_WALLET_FACTORIES`.',
+    gateway: { error: 'wallet_factory_not_allowed', status: 402 },
+  },
+  CHANNEL_UNDERFUNDED: {
+    meaning: 'The deposit of the channel does not cover this voucher. No proof was sold.',
+    remedy: 'Send a deposit of at least `minDeposit` of the offer together with the voucher.',
+    gateway: { error: 'channel_underfunded', status: 402 },
+  },
   PAYMENT_ALREADY_USED: {
     meaning: 'This payment has bought another request. Sign a new authorization.',
     remedy: 'Sign a new authorization for this asset.',

@@ -23,7 +23,7 @@ type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; rea
 /**
  * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
  * response had this proof. `recorded` resolves once this process has stored it in the ledger. `delivers` is marked as not delivered until
- * this response has been sent. `corrective` replaces the header of a 402. `isAbandoned`: the client hung up before its payment was stored.
+ * this response has been sent. `corrective` replaces the header of a 402, and `retryAfter` (seconds) that of the code. `isAbandoned`: the client hung up before its payment was stored.
  */
 export type Outcome =
   | ({
@@ -37,6 +37,7 @@ export type Outcome =
       readonly kind: 'error'
       readonly error: ErrorCode
       readonly receipt?: Receipt
+      readonly retryAfter?: number
       readonly corrective?: string
       readonly isAbandoned?: true
     }

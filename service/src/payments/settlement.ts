@@ -220,7 +220,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** A transfer that was mined and moved nothing cost gas: it is not tried again. One that was never sent may be paid later. */
-  async function concludeUnused(row: Settling, { sent, rejection }: Report): Promise<Outcome | undefined> {
+  async function concludeUnused(row: Settling, { sent, rejection, retryAfter }: Report): Promise<Outcome | undefined> {
     if (sent === 'reverted') {
       const reason = (await chain.rejectionReason(row.payment).catch(() => undefined)) ?? 'payment_rejected'
       return reason === 'nonce_already_used' ? undefined : reject(row, reason)
@@ -230,7 +230,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     const reason = rejection ?? (await chain.rejectionReason(row.payment))
     if (reason === undefined || reason === 'nonce_already_used') return undefined // the next look shows what used it
     const fate = await ledger.drop(row.key)
-    return fate === 'mined' ? reject(row, reason) : fate && failure(reason)
+    if (fate === 'mined') return reject(row, reason === 'payer_blocked' ? 'payment_rejected' : reason)
+    return fate && { kind: 'error', error: reason, ...(retryAfter !== undefined && { retryAfter }) }
   }
 
   /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */

@@ -58,7 +58,7 @@ export function sendOutcome(
   const { error } = outcome
   const requirements = required.get(error)
   const header = outcome.corrective ?? requirements?.header ?? ''
-  const wait = retryAfter ?? errors[error].retryAfter
+  const wait = retryAfter ?? outcome.retryAfter ?? errors[error].retryAfter
   write(response, errors[error].status, requirements?.body ?? errorBodies.get(error) ?? '', {
     ...verifyHeaders,
     ...(header !== '' && { 'PAYMENT-REQUIRED': header }),

@@ -112,7 +112,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       return answer ?? correct('voucher_amount_mismatch', await findChannel(voucher, true), voucher)
     }
     const added = voucher.deposit?.value ?? 0n
-    if (voucher.cumulative > spendable(before) + added) return failure('insufficient_funds')
+    if (voucher.cumulative > spendable(before) + added) return failure('channel_underfunded')
     const proof = await attest(order)
     if (proof === null) return failure('asset_not_found')
     const deposited = await deposit(request)
@@ -120,7 +120,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     const wasMade = deposited?.wasDelivered !== undefined
     const channel = deposited === undefined ? before : await findFunded(request, wasMade)
     if (channel === undefined && wasMade) {
-      if (deposited.key.nonce === voucher.deposit?.nonce) return failure('insufficient_funds')
+      if (deposited.key.nonce === voucher.deposit?.nonce) return failure('channel_underfunded')
       // It was an earlier deposit whose answer was lost, and is too small. The next attempt makes this one.
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'

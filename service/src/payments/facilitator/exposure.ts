@@ -30,12 +30,13 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
 
   /**
    * Waits until this payment can be sent without more risk than the others in flight. The balance covers all of its payer's, and a wallet
-   * has one at a time. Returns undefined for a payer or a kind of wallet that is blocked. Throws what `balance` throws.
+   * has one at a time. Returns the milliseconds for which a payer or a kind of wallet is blocked. Throws what `balance` throws.
    */
-  async function enter(exposed: Exposed): Promise<Leave | undefined> {
+  async function enter(exposed: Exposed): Promise<Leave | number> {
     const { payment, codeHash } = exposed
     for (;;) {
-      if (blocked.has(payment.from) || (codeHash && (failures.get(codeHash) ?? 0) >= kindFailures)) return undefined
+      if (blocked.has(payment.from)) return blocked.getRemainingTTL(payment.from)
+      if (codeHash && (failures.get(codeHash) ?? 0) >= kindFailures) return failures.getRemainingTTL(codeHash)
       const payer = payers.get(payment.from)
       // The simulation has covered a payment that is alone in flight.
       if (

@@ -11,12 +11,14 @@ type Verified = { readonly ok: true } | { readonly ok: false; readonly error: Er
 /**
  * How settling went. `sent`: whether a transaction may be pending; reverted: one was mined and moved nothing. `paid`: the transfer, where the
  * facilitator has seen it on chain. `transaction`: the hash that a remote facilitator names. `rejection`: why none was sent.
+ * `retryAfter`: seconds until it may be.
  */
 export type Report = {
   readonly sent: 'no' | 'perhaps' | 'reverted' | 'mined'
   readonly paid?: { readonly transaction: Hex; readonly block: BlockId }
   readonly transaction?: Hex
   readonly rejection?: ErrorCode
+  readonly retryAfter?: number
 }
 
 export type Facilitator = AsyncDisposable & {

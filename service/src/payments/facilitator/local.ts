@@ -138,7 +138,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     async verify(payment) {
       const { factory } = parseSignature(payment.signature)
       if (factory !== undefined && !factories.has(factory.target.toLowerCase()))
-        return { ok: false, error: 'payment_rejected' }
+        return { ok: false, error: 'wallet_factory_not_allowed' }
       const found = await assess(payment)
       const reason = found.ok ? undefined : await reasonOf(payment, found)
       // The pending block of a node can be behind for a moment.
@@ -184,7 +184,8 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     if (!found.ok) return notSent(await reasonOf(payment, found))
     const wallet = walletOf(payment, found)
     const leave = await exposure.enter({ payment, codeHash: wallet })
-    if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
+    if (typeof leave === 'number')
+      return { sent: 'no', rejection: 'payer_blocked', retryAfter: Math.max(1, Math.ceil(leave / 1000)) }
     let failedIn: BlockId | undefined
     try {
       const sent = await sender.submit({ payment, calls: found.calls })

@@ -105,7 +105,7 @@ export const reasons: Readonly<Record<string, ErrorCode>> = {
   invalid_exact_evm_signature: 'invalid_signature',
   invalid_exact_evm_payload_signature: 'invalid_signature',
   invalid_exact_evm_failed_to_parse_signature: 'invalid_signature',
-  eip6492_factory_not_allowed: 'payment_rejected',
+  eip6492_factory_not_allowed: 'wallet_factory_not_allowed',
   invalid_exact_evm_payload_authorization_valid_before: 'authorization_expired',
   invalid_exact_evm_payload_authorization_valid_after: 'authorization_not_yet_valid',
   invalid_exact_evm_insufficient_balance: 'insufficient_funds',

@@ -260,7 +260,7 @@ for (const { name, open, skip } of testDatabases())
         ['invalid_payload', await voucher(2n * price, { signature: '0x' })],
         ['invalid_payload', await voucher(2n * price, { maxClaimableAmount: String(2n ** 128n) })],
         ['voucher_amount_mismatch', await voucherPayload(payer, other, 2n * price)],
-        ['insufficient_funds', await voucherPayload(payer, other, price)],
+        ['channel_underfunded', await voucherPayload(payer, other, price)],
       ]
       for (const [error, payload] of cases) {
         const refused = await buyThrough(gateway.url, token, payload)
@@ -327,7 +327,7 @@ for (const { name, open, skip } of testDatabases())
       ])
       const next = await voucherPayload(payer, own, deposit + price)
       const refused = await buyThrough(gateway.url, token, next)
-      assert.deepEqual([refused.status, refused.body.error], [402, 'insufficient_funds'])
+      assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
       const more = await depositPayload(payer, own, { amount: deposit, sum: deposit + price })
       assert.equal((await buyThrough(gateway.url, token, more)).status, 200)
     })
@@ -338,7 +338,7 @@ for (const { name, open, skip } of testDatabases())
       const again = { ...(await voucher(deposit + price)), type: 'deposit', deposit: first.deposit }
       const [before, count] = [await world.transactions(), await sold()]
       const refused = await buyThrough(gateway.url, token, again)
-      assert.deepEqual([refused.status, refused.body.error], [402, 'insufficient_funds'])
+      assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
       assert.deepEqual([await world.transactions(), await sold()], [before, count])
     })
 

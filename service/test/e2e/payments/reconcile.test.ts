@@ -160,6 +160,14 @@ describe('between check and settlement', () => {
       await assertPaidOnce()
     })
 
+    it('another payment of its payer gets 429 with the time to wait', async () => {
+      const next = await buy(gateway.url, token, await sign(poor))
+      assert.deepEqual([next.status, next.body.error], [429, 'payer_blocked'])
+      const wait = Number(next.headers.get('retry-after'))
+      assert.ok(wait > 500 && wait <= 600, String(wait))
+      assert.equal(await charged(), price)
+    })
+
     it('nothing is said of it while the chain cannot be read', async () => {
       world.payFaults.set('die')
       for (const answer of [await buy(gateway.url, token, payment), { body: await status() }])

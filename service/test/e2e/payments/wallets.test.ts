@@ -111,7 +111,7 @@ describe('a wallet without code', () => {
     const plain = await buy(gateway.url, token, await sign(holder, { from: await fund(walletOf(factory)) }))
     assert.deepEqual([plain.status, plain.body.error], [402, 'invalid_signature'])
     const unlisted = await buy(gateway.url, token, await signWrapped(await fund(walletOf(stranger)), stranger))
-    assert.deepEqual([unlisted.status, unlisted.body.error], [402, 'payment_rejected'])
+    assert.deepEqual([unlisted.status, unlisted.body.error], [402, 'wallet_factory_not_allowed'])
     assert.equal(await charged(), 0n)
   })
 
