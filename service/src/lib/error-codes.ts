@@ -355,12 +355,12 @@ export const errorCodes = {
     meaning:
       'A transfer of this payer, or of its kind of wallet, has failed on the chain. Nothing was charged. Wait as long as Retry-After says.',
     remedy: 'Wait `Retry-After` seconds and sign a new authorization, or pay from another account.',
-    gateway: { error: 'payer_blocked', status: 429 },
+    gateway: { error: 'payer_blocked', status: 429, uncharged: true },
   },
   WALLET_FACTORY_NOT_ALLOWED: {
     meaning: 'The gateway does not deploy wallets of this factory (ERC-6492). Nothing was charged.',
     remedy: 'Deploy the wallet before it pays, or pay from another account. Operator: `FACILITATOR_WALLET_FACTORIES`.',
-    gateway: { error: 'wallet_factory_not_allowed', status: 402 },
+    gateway: { error: 'wallet_factory_not_allowed', status: 402, uncharged: true },
   },
   CHANNEL_UNDERFUNDED: {
     meaning: 'The deposit of the channel does not cover this voucher. No proof was sold.',

@@ -364,9 +364,7 @@ export function createLedger(
       return (await runOne(key, text)).length > 0
     },
 
-    /**
-     * Returns rejected payments whose transfer may be executed by others, or may have been a moment ago. Those that expire first come first.
-     */
+    /** Returns rejected payments whose transfer others may execute, or might a moment ago. Those that expire first come first. */
     async rejected(limit: number): Promise<PaymentRow[]> {
       const rows = await run<Row>(
         `select ${columns} from payment p where ${ours} and state = 'dead' and reason not in ('authorization_expired', 'nonce_already_used')

@@ -1,17 +1,16 @@
 /** An unknown outcome is resolved from the chain and reported once, whatever happened in between (spec §4.8). */
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, describe, it } from 'node:test'
+import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
-import { createBook } from '../../../src/payments/book.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { startFacilitator } from '../../support/payments/facilitator.ts'
-import { openSale, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
-import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 
 const { world, token, payer, charged } = await openSale()
 afterEach(() => world.heal())
@@ -28,8 +27,6 @@ const interrupted = (between: () => Promise<unknown>) =>
       },
     },
   })
-
-const setMoney = (address: Hex, amount: bigint) => world.rpc('anvil_dealERC20', [address, asset, toHex(amount)])
 
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
@@ -98,83 +95,6 @@ describe('between check and settlement', () => {
     assert.deepEqual([answer.status, answer.body.error], [402, 'insufficient_funds'])
     assert.equal(await charged(), 0n)
     await gateway.close()
-  })
-
-  describe('a stranger submits it after its transfer has failed', () => {
-    const book = createBook(world.database, { chainId: 84532, asset })
-    let poor: PrivateKeyAccount
-    let payment: SignedPayment
-    let gateway: Opened
-
-    beforeEach(async () => {
-      poor = await world.payer(price)
-      payment = await sign(poor)
-      gateway = await world.open({ deadlines: { settleMs: 500 } })
-      await world.automine(false)
-      assert.equal((await buy(gateway.url, token, payment)).status, 503)
-      await setMoney(poor.address, 0n)
-      await world.automine(true)
-      await world.mine()
-      const failed = await buySettled(gateway.url, token, payment)
-      assert.deepEqual([failed.status, failed.body.error], [402, 'insufficient_funds'])
-      assert.equal((await status())['status'], 'rejected')
-      // The failed transaction shows the authorization to everyone.
-      await setMoney(poor.address, 2n * price)
-      await world.submit(payment)
-    })
-    afterEach(() => gateway.close())
-
-    async function status(): Promise<Record<string, unknown>> {
-      const url = `${gateway.url}/payments/${payment.from}/${payment.nonce}`
-      return (await fetch(url, { headers: headerV1(payment) })).json() as Promise<Record<string, unknown>>
-    }
-
-    /** Asserts that another payment of the buyer gets the proof of the first one, and is not executed. */
-    async function assertPaidOnce(): Promise<void> {
-      const other = await world.open()
-      const next = await buySettled(other.url, token, await sign(poor))
-      assert.equal(next.status, 200)
-      assert.equal(next.text, (await buySettled(gateway.url, token, payment)).text)
-      assert.equal(await charged(), price)
-      assert.equal((await book.find(payment.from, payment.nonce))?.outcome, 'settled')
-      await other.close()
-    }
-
-    it('a repeat gets the proof, charged once', async () => {
-      const answer = await buySettled(gateway.url, token, payment)
-      assert.deepEqual([answer.status, answer.body.assetId], [200, String(token)])
-      assert.equal((await buySettled(gateway.url, token, payment)).text, answer.text)
-      await assertPaidOnce()
-    })
-
-    it('its status is done, with the proof', async () => {
-      const { status: state, proof } = await status()
-      assert.equal(state, 'done')
-      assert.deepEqual(proof, (await buySettled(gateway.url, token, payment)).body)
-      await assertPaidOnce()
-    })
-
-    it('the reconciliation finds it, so that the books have it', async () => {
-      await gateway.reconcile()
-      assert.equal((await book.find(payment.from, payment.nonce))?.outcome, 'settled')
-      await assertPaidOnce()
-    })
-
-    it('another payment of its payer gets 429 with the time to wait', async () => {
-      const next = await buy(gateway.url, token, await sign(poor))
-      assert.deepEqual([next.status, next.body.error], [429, 'payer_blocked'])
-      const wait = Number(next.headers.get('retry-after'))
-      assert.ok(wait > 500 && wait <= 600, String(wait))
-      assert.equal(await charged(), price)
-    })
-
-    it('nothing is said of it while the chain cannot be read', async () => {
-      world.payFaults.set('die')
-      for (const answer of [await buy(gateway.url, token, payment), { body: await status() }])
-        assert.equal(answer.body['error'], 'settlement_pending')
-      await world.heal()
-      assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
-    })
   })
 
   it('a stranger submits the same authorization: the proof, charged once', async () => {
