@@ -119,7 +119,7 @@ describe('the README', () => {
     const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
       scripts: { start: string }
     }
-    assert.match(scripts.start, / service\/src\/cli\.ts dev$/)
+    assert.match(scripts.start, / service\/bin\/touchstone dev$/)
     assert.ok(readme.split('\n').length < 110, 'what is longer belongs into docs/')
   })
 })

@@ -29,8 +29,13 @@ export const args = [
 export const noBrowser: string | false =
   existsSync(executablePath) || process.env['REQUIRE_SERVICES'] === '1' ? false : `${executablePath} is missing`
 
-/** Gives the requests of a page twelve times as long, because a busy machine may need it. */
-const patience = 'const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms * 12)'
+/** Gives the requests of a page, and those of the library in it, twelve times as long, because a busy machine may need it. */
+const patience = `{
+  const { timeout } = AbortSignal
+  const { setTimeout } = window
+  AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms * 12)
+  window.setTimeout = (run, ms, ...values) => setTimeout(run, ms === 10_000 ? ms * 12 : ms, ...values)
+}`
 
 export type Opened = Page & AsyncDisposable
 
