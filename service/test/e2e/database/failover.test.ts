@@ -80,15 +80,17 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
       [],
     )
     assert.equal(new Set(load.taps).size, load.taps.length, 'no counter was accepted twice')
+    // A proof whose delivery the dead primary could not note is given once more, for the next payment, which is not executed.
+    const proofs = BigInt(new Set(load.payments).size)
     const [paid] = await standby.query<{ sold: bigint }>('select count(*) as sold from payment')
-    assert.equal(paid?.sold, BigInt(load.payments.length))
+    assert.equal(paid?.sold, proofs)
     const charged = await readContract(world.components.paymentRpc, {
       to: asset,
       abi: tokenAbi as Abi,
       functionName: 'balanceOf',
       args: [payTo],
     })
-    assert.equal(charged, price * BigInt(load.payments.length))
+    assert.equal(charged, price * proofs)
   })
 
   it('has the leader of the index, its listeners and the locks of payments again', async () => {

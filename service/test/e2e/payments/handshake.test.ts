@@ -158,10 +158,9 @@ describe('the other routes', () => {
     assert.match(health.runtime, /^node\/\d+\.x$/)
     assert.deepEqual(
       Object.entries(health.checks).map(([name, { ok }]) => [name, ok]),
-      ['price', 'chain', 'token', 'contract', 'facilitator', 'gas', 'ledger', 'index', 'signer'].map((name) => [
-        name,
-        true,
-      ]),
+      ['price', 'chain', 'clock', 'token', 'contract', 'facilitator', 'gas', 'ledger', 'index', 'signer'].map(
+        (name) => [name, true],
+      ),
     )
     assert.equal(world.payFaults.calls().length, before)
   })

@@ -77,11 +77,12 @@ describe('a wallet that burns the gas of transactions', () => {
     await until(async () => (await waiting()) > 0)
     await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
     const ended = await whileMining(answers)
-    assert.deepEqual(new Set(statuses(ended)), new Set([402]))
+    // Those that were checked after the failed transaction are told to wait.
+    assert.deepEqual(new Set(statuses(ended).filter((status) => status !== 429)), new Set([402]))
     assert.equal((await world.transactions()) - before, 1)
     assert.equal(await charged(), 0n)
     const [first] = payments
-    assert.equal((await buy(gateway.url, token, first ?? (await sign(payer)))).status, 402)
+    assert.ok([402, 429].includes((await buy(gateway.url, token, first ?? (await sign(payer)))).status))
     const { units, gas, lostGas, refused, oldestPendingSeconds } = await gateway.metrics()
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
     assert.deepEqual([units, oldestPendingSeconds], [0, 0])
