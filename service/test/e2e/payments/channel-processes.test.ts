@@ -159,8 +159,10 @@ describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }
           assert.ok(answer === undefined || answer.status === 200 || answer.status >= 500, `${own.id} ${answer?.text}`)
           return answer?.status === 200
         })
-        proofs.push(answer?.text ?? '')
         answered += 1
+        // The mark «not delivered» outlives a process that is killed after its response. The next voucher then gets that proof, uncharged.
+        if (answer?.text === proofs.at(-1)) n -= 1n
+        else proofs.push(answer?.text ?? '')
       }
       return proofs
     }
