@@ -80,7 +80,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
       [],
     )
     assert.equal(new Set(load.taps).size, load.taps.length, 'no counter was accepted twice')
-    // A proof whose delivery the dead primary could not note is given once more, for the next payment, which is not executed.
+    // A proof whose delivery the dead primary did not note is given again. That next payment is not executed.
     const proofs = BigInt(new Set(load.payments).size)
     const [paid] = await standby.query<{ sold: bigint }>('select count(*) as sold from payment')
     assert.equal(paid?.sold, proofs)

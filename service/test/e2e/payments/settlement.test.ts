@@ -77,7 +77,7 @@ describe('a wallet that burns the gas of transactions', () => {
     await until(async () => (await waiting()) > 0)
     await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
     const ended = await whileMining(answers)
-    // Those that were checked after the failed transaction are told to wait.
+    // Payments that were checked after the failed transaction have to wait.
     assert.deepEqual(new Set(statuses(ended).filter((status) => status !== 429)), new Set([402]))
     assert.equal((await world.transactions()) - before, 1)
     assert.equal(await charged(), 0n)

@@ -29,7 +29,7 @@ export const args = [
 export const noBrowser: string | false =
   existsSync(executablePath) || process.env['REQUIRE_SERVICES'] === '1' ? false : `${executablePath} is missing`
 
-/** Gives the requests of a page, and those of the library in it, twelve times as long, because a busy machine may need it. */
+/** Gives requests of a page and of its library twelve times as long. A busy machine may need it. */
 const patience = `{
   const { timeout } = AbortSignal
   const { setTimeout } = window
