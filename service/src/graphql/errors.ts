@@ -14,7 +14,10 @@ export function graphqlError(code: ErrorCode, message: string, more: { readonly 
   return new GraphQLError(message, { extensions: { code, ...more } })
 }
 
-/** Turns an error of an operation into the one that the client receives. Faults of chain, database and plan have codes of their own; others become INTERNAL with the id of their log line. */
+/**
+ * Turns an error of an operation into the one that the client receives. Faults of chain, database and plan have codes of their own; others
+ * become INTERNAL with the id of their log line.
+ */
 export type FormatError = (error: Error, requestId: string) => GraphQLError
 
 export function createFormatError(log: Log): FormatError {

@@ -264,7 +264,10 @@ const pastListCost = 200
 type Variables = Readonly<Record<string, unknown>>
 type ParentType = GraphQLNamedType | null | undefined
 
-/** Returns the number of objects, large texts and fields under an alias that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
+/**
+ * Returns the number of objects, large texts and fields under an alias that a validated operation reads. It counts each list by its
+ * requested size, times the cost of an item.
+ */
 function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,

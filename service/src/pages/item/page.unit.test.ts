@@ -128,7 +128,7 @@ describe('itemPage', () => {
     const page = itemPage(english, view(1, { tap: { kind: 'untapped' } }))
     assert.equal(headlineOf(page), 'Record only')
     assert.match(page, /No chip belongs to this record, so nothing can be checked\. Do not pay on it\./)
-    assert.match(page, /nobody can claim this item yet/)
+    assert.match(page, /this item cannot be claimed yet/)
     assert.doesNotMatch(page, /You have tapped nothing|class="taphow"/)
     assert.match(itemPage(english, view(2, { tap: { kind: 'untapped' } })), /class="taphow"/)
   })

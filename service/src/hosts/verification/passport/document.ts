@@ -28,7 +28,10 @@ const software = {
   vendor: { id: 'https://touchstone.example', name: 'Touchstone contributors' },
 } as const
 
-/** Returns the unsigned document. `item` is the stored GTIN and serial of the token. It throws what the store throws, DATABASE_UNAVAILABLE where that is away. */
+/**
+ * Returns the unsigned document. `item` is the stored GTIN and serial of the token. It throws what the store throws, DATABASE_UNAVAILABLE
+ * where that is away.
+ */
 export async function passportFor(site: PassportSite, tap: Resolved, item: ItemKey | null): Promise<Passport> {
   const { baseUrl, issuerName, contract, metadata, now = Date.now } = site
   const { verdict, block, tag, metadataHash } = tap
