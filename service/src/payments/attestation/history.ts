@@ -15,7 +15,7 @@ const addStatement =
 const changeStatement =
   'update attestation_key set status = $3, valid_until = $4 where address = $1 and status = any($2::text[]) returning status'
 
-/** A copy in memory is refreshed when it is older, in milliseconds: that of published keys, and that of a sale. */
+/** Published keys, and a sale, take a copy in memory that is at most this old, in milliseconds. */
 const freshMs = 30_000
 const saleMs = 2_000
 
