@@ -13,7 +13,7 @@ import { openStoreComponents } from '../../service/src/app/store.ts'
 import { newApiKey } from '../../service/src/access/api-keys.ts'
 import { distribute } from '../../service/src/db/cluster/distribute.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
-import type { StoredBatch } from '../../service/src/tap/keys/batch.ts'
+import type { BatchKeyRecord } from '../../service/src/tap/keys/batch.ts'
 import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
 import { createTagHash } from '../../service/src/tap/tag-hash.ts'
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
@@ -166,7 +166,7 @@ async function prepareStore(env: Record<string, string>, uids: readonly Uint8Arr
 }
 
 /** `next` taps it: path and query of the address, which counts one further each time. */
-async function softwareTag(batch: StoredBatch, uid: Uint8Array, tokenId: bigint): Promise<FleetTag> {
+async function softwareTag(batch: BatchKeyRecord, uid: Uint8Array, tokenId: bigint): Promise<FleetTag> {
   const laid = createTemplate('https://fleet.example/api/verify?picc={picc}&cmac={cmac}', { macInput: batch.macInput })
   if (!laid.ok) throw new Error(laid.error)
   const tag = await createDemoTag({ batch, uid, template: laid.template })

@@ -9,7 +9,7 @@ import { apiKeyStore, newApiKey } from '../../service/src/access/api-keys.ts'
 import { locks } from '../../service/src/db/locks.ts'
 import { migrate } from '../../service/src/db/migrate.ts'
 import { tagStore } from '../../service/src/tap/tag-registry.ts'
-import type { StoredBatch } from '../../service/src/tap/keys/batch.ts'
+import type { BatchKeyRecord } from '../../service/src/tap/keys/batch.ts'
 import { openTagKeyStore } from '../../service/src/tap/keys/store.ts'
 import { createTagHash } from '../../service/src/tap/tag-hash.ts'
 import { startGrowthChain, type GrowthChain } from './chain.ts'
@@ -27,7 +27,7 @@ export type GrowthWorld = {
   readonly minted: number
   readonly models: readonly Model[]
   readonly database: OwnDatabase
-  readonly batch: StoredBatch
+  readonly batch: BatchKeyRecord
   /** Products that are on chain and can be tapped, all over the catalogue. */
   readonly sampled: readonly number[]
   /** `verification` and `graphql` are ports of the service as it comes; `cold` keeps no verdict (CHAIN_CACHE=off). */

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import type { Verdicts } from '../../service/src/assets/verdicts.ts'
-import type { Ledger } from '../../service/src/tap/replay-ledger.ts'
+import type { ReplayLedger } from '../../service/src/tap/replay-ledger.ts'
 import type { TappedTag } from '../../service/src/tap/verify-tap.ts'
 import { type Hex, type Verdict, verdictOf, zeroAddress } from '@touchstone/verdict'
 import { getRequestListener } from '@hono/node-server'
@@ -83,7 +83,7 @@ function source<Module>(path: string): Promise<Module> {
   return import(pathToFileURL(join(sources, path)).href)
 }
 
-async function realLedger(): Promise<{ ledger: Ledger; announce: Announce }> {
+async function realLedger(): Promise<{ ledger: ReplayLedger; announce: Announce }> {
   const { openDatabase } = await source<typeof databaseModule>('db/database.ts')
   const { migrate } = await source<typeof migrateModule>('db/migrate.ts')
   const replayLedger = await source<typeof ledgerModule & FormerLedgerModule>('tap/replay-ledger.ts')
@@ -91,7 +91,7 @@ async function realLedger(): Promise<{ ledger: Ledger; announce: Announce }> {
   await migrate(database)
   const { announceVerified } = replayLedger
   return {
-    ledger: replayLedger.createLedger({ sql: database }),
+    ledger: replayLedger.createReplayLedger({ sql: database }),
     announce:
       announceVerified === undefined
         ? replayLedger.createTapAnnouncement(database)
@@ -106,7 +106,7 @@ type FormerLedgerModule = {
 
 const fresh = async () =>
   ({ outcome: 'FRESH', anomalies: [], lastCounter: null, ageSeconds: 0, isAnnounced: true }) as const
-const instantLedger: { ledger: Ledger; announce: Announce } = {
+const instantLedger: { ledger: ReplayLedger; announce: Announce } = {
   ledger: { consume: fresh, judge: fresh },
   announce: async () => true,
 }

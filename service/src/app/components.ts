@@ -32,9 +32,9 @@ import type { BrandTheme } from '../pages/brands/theme.ts'
 import { readThemes } from './themes.ts'
 import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
-import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
-import { type Claims, createClaims } from '../ownership/claims.ts'
+import { type Claims, createItemClaims } from '../ownership/claims.ts'
 import { createPageTransfers, type PageTransfers } from '../ownership/page-transfers.ts'
 import type { SignedWriteDeps } from '../ownership/signed-writes.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
@@ -328,7 +328,7 @@ function openPageSteps(
   const tickets = { ...tapSecrets(tap), revokedBatches }
   return {
     pageClaims: ownership.has('claim')
-      ? { claims: createClaims(deps), tickets: createTapTickets({ ...tickets, purpose: 'claim' }) }
+      ? { claims: createItemClaims(deps), tickets: createTapTickets({ ...tickets, purpose: 'claim' }) }
       : undefined,
     pageTransfers: ownership.has('transfer')
       ? { steps: createPageTransfers(deps), tickets: createTapTickets({ ...tickets, purpose: 'transfer' }) }
@@ -359,7 +359,7 @@ function createTapFlow(
     verifyTap: createVerifyTap({
       keys: tagHash === undefined ? { likely: () => [] } : keys,
       authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
-      ledger: createLedger({ sql: database, windowSeconds }),
+      ledger: createReplayLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       formerTagHash,
       binding: tap.bind ? createTapBinding({ ...secrets, windowSeconds }) : undefined,

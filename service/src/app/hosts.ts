@@ -50,9 +50,9 @@ import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
 import { createChannelStore } from '../payments/channels/store.ts'
 import { readSecretHeaders } from '../payments/facilitator/headers.ts'
-import { createSlots } from '../payments/facilitator/slots.ts'
+import { createNonceSlots } from '../payments/facilitator/slots.ts'
 import { openHolder } from '../payments/holder.ts'
-import { createLedger } from '../payments/ledger.ts'
+import { createPaymentLedger } from '../payments/ledger.ts'
 import type { Components } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
 import { channelKeys, facilitatorAccounts } from './keys.ts'
@@ -195,8 +195,8 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     v2Header,
     contract: components.contract.toLowerCase() as Hex,
     verdicts: components.verdicts,
-    ledger: createLedger(components.database, rows),
-    slots: createSlots(components.database, rows),
+    ledger: createPaymentLedger(components.database, rows),
+    slots: createNonceSlots(components.database, rows),
     channels: channelKey && {
       store: createChannelStore(components.database, rows),
       accounts: [channelKey, ...otherKeys],

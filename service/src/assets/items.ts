@@ -52,7 +52,7 @@ export function itemStore(sql: Sql) {
         const [row] = await sql.query<{ created: boolean }>(registerStatement, values)
         if (row?.created === true) return { ok: true, created: true }
       } catch (error) {
-        const because = refusalOf(error)
+        const because = itemRefusalOf(error)
         if (because === undefined) throw error
         return rejected(because)
       }
@@ -85,7 +85,7 @@ export function itemStore(sql: Sql) {
 export type ItemStore = ReturnType<typeof itemStore>
 
 /** Returns the reason that a database error stands for: a violated check (23514) or key (23505) of the table. */
-export function refusalOf(error: unknown): ItemRefusal | undefined {
+export function itemRefusalOf(error: unknown): ItemRefusal | undefined {
   const { code = '', constraint, message = '' } = error as { code?: string; constraint?: string; message?: string }
   if (!['23514', '23505'].includes(code)) return undefined
   // An error of a worker of Citus has the name of the constraint in its message alone.

@@ -28,7 +28,7 @@ export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | und
 type Reading = { readonly flags: number; readonly timestamp: number; readonly metadataHash: Hex | null }
 
 /** A verdict as the bytes of its JSON; `etag` names exactly these bytes. */
-export type Answer = Reading & {
+export type VerdictAnswer = Reading & {
   readonly verdict: Verdict
   readonly body: string
   readonly byteLength: number
@@ -42,15 +42,15 @@ type TagAnswer = {
 }
 
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
-type Answers = { readonly block: BlockId | null; readonly answers: readonly (Answer | null)[] }
+type Answers = { readonly block: BlockId | null; readonly answers: readonly (VerdictAnswer | null)[] }
 
 export type Verdicts = {
   /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
-  readonly answer: (tokenId: bigint) => Promise<Answer | null>
+  readonly answer: (tokenId: bigint) => Promise<VerdictAnswer | null>
   /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
   readonly answers: (tokenIds: readonly bigint[]) => Promise<Answers>
   /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
-  readonly ready: (key: string) => Answer | undefined
+  readonly ready: (key: string) => VerdictAnswer | undefined
   /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
   readonly byTag: (tagHash: Hex, formerTagHash?: Hex) => Promise<TagAnswer>
 }
@@ -77,7 +77,7 @@ export function createVerdicts({
 }): Verdicts {
   const rendered = new LRUCache<string, Rendered>({ max: maxEntries })
 
-  function answer(tokenId: bigint): Promise<Answer | null> {
+  function answer(tokenId: bigint): Promise<VerdictAnswer | null> {
     return traced({ name: 'verdict' }, async () => {
       const { asset, block } = await assets.read(tokenId)
       return asset.record.state === 0 ? null : answerOf(asset, block)
@@ -106,7 +106,7 @@ export function createVerdicts({
     throw chainUnavailable('the head moves faster than the tokens can be read at one block')
   }
 
-  async function answerOf(asset: CachedAsset, block: BlockId): Promise<Answer> {
+  async function answerOf(asset: CachedAsset, block: BlockId): Promise<VerdictAnswer> {
     const key = asset.tokenId.toString()
     const known = rendered.get(key)
     if (known !== undefined && known.asset === asset && now() < known.staleAt) return pinned(known, block)
@@ -190,7 +190,7 @@ type Rendered = {
   readonly blockAt: number
   blockLength: number
   block: BlockId | undefined
-  answer: Answer | undefined
+  answer: VerdictAnswer | undefined
 }
 
 const blockMark = { number: 0n, hash: `0x${'0'.repeat(64)}` } as const
@@ -229,7 +229,7 @@ function etagPart({ state_code, flagged, owner_commitment, untrusted }: Verdict,
 }
 
 /** Returns the answer at one block; the same object as long as the block stays. */
-function pinned(rendered: Rendered, block: BlockId): Answer {
+function pinned(rendered: Rendered, block: BlockId): VerdictAnswer {
   if (rendered.answer !== undefined && rendered.block?.hash === block.hash) return rendered.answer
   const { body, blockAt, blockLength, tag, verdict } = rendered
   const pin = `"block_number":${block.number},"block_hash":"${block.hash}"`

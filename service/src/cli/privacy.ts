@@ -2,7 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
-import { erasePersonalData, exportPersonalData, type Subject, type TagHashes } from '../privacy/personal-data.ts'
+import { erasePersonalData, exportPersonalData, type DataSubject, type TagHashes } from '../privacy/personal-data.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, type RunWork, type Session } from './session/session.ts'
 import { CommandError, formatJson } from './session/output.ts'
@@ -46,7 +46,7 @@ counter of a tag stays, so that no tap verifies twice.`
   ])
 }
 
-function searchOf(session: Session, { owner, uid }: Options): { subject: Subject; tagHashes: TagHashes } {
+function searchOf(session: Session, { owner, uid }: Options): { subject: DataSubject; tagHashes: TagHashes } {
   const subject = owner !== undefined ? { owner } : uid !== undefined ? { uid } : null
   if (subject === null) throw new CommandError('Say whose data: --owner <address>, or --uid <uid>.')
   if (session.store.database.dialect === 'citus')

@@ -6,11 +6,17 @@ import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
 import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
-export const errorCodes: readonly ErrorCode[] = errorRows.flatMap(({ graphql }) => (graphql as ErrorCode) ?? [])
-export type ErrorCode = GraphqlCode
+export const graphqlErrorCodes: readonly GraphqlErrorCode[] = errorRows.flatMap(
+  ({ graphql }) => (graphql as GraphqlErrorCode) ?? [],
+)
+export type GraphqlErrorCode = GraphqlCode
 
 /** Creates an error whose message is sent to the client. `oldest` is the position that a client may go on from. */
-export function graphqlError(code: ErrorCode, message: string, more: { readonly oldest?: string } = {}): GraphQLError {
+export function graphqlError(
+  code: GraphqlErrorCode,
+  message: string,
+  more: { readonly oldest?: string } = {},
+): GraphQLError {
   return new GraphQLError(message, { extensions: { code, ...more } })
 }
 
@@ -64,12 +70,12 @@ function oldestIn(error: Error): Readonly<Record<string, unknown>> {
 }
 
 /** Errors of the parser, the validation and the coercion of inputs carry no code. */
-function codeOf(error: Error): ErrorCode {
+function codeOf(error: Error): GraphqlErrorCode {
   const code = error instanceof GraphQLError ? error.extensions['code'] : undefined
-  return errorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT'
+  return graphqlErrorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT'
 }
 
-function describeFault(fault: Error, requestId: string, log: Log): { code: ErrorCode; message: string } {
+function describeFault(fault: Error, requestId: string, log: Log): { code: GraphqlErrorCode; message: string } {
   if (fault instanceof CostError) {
     const message = `This filter reads too much in this order: it costs ${fault.cost} of at most ${maxPlanCost}. Narrow it, or sort by what it filters.`
     return { code: 'TOO_COMPLEX', message }

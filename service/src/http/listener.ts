@@ -16,7 +16,7 @@ export type Rejection = readonly [status: string, body: object]
 /** Returns undefined for the general body. */
 type OnBroken = (start: string) => Rejection | undefined
 
-export type Listener = {
+export type HttpListener = {
   readonly port: number
   /** Accepts no new connections; the open ones are served as before. */
   readonly stopAccepting: () => void
@@ -52,7 +52,7 @@ export async function listen(options: {
   readonly headersTimeoutMs?: number
   /** For tests. */
   readonly stuckMs?: number
-}): Promise<Listener> {
+}): Promise<HttpListener> {
   let draining = false
   const { onFault = rethrow } = options
   const server = createServer({

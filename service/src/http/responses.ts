@@ -25,7 +25,7 @@ export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
 }
 
 /** Returns an error response as JSON, with open CORS and no caching. */
-export function failure(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+export function errorResponse(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
   return uncachedJson(status, body, headers)
 }
 
@@ -64,7 +64,7 @@ export function sendError(
 
 /** Returns 405 with the methods of the route in `Allow` (RFC 9110 §15.5.6). */
 export function methodRefused(methods: string, headers: Readonly<Record<string, string>> = {}): Response {
-  return failure(405, { error: `This route answers ${methods}.` }, { Allow: methods, ...headers })
+  return errorResponse(405, { error: `This route answers ${methods}.` }, { Allow: methods, ...headers })
 }
 
 /** Returns the answer to a CORS preflight: 204 with the methods and the request headers of the route. */

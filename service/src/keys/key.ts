@@ -17,7 +17,7 @@ export type SigningKey = Readonly<{
 }>
 
 /** An AES-128 key. A block has 16 bytes; the MAC is that of RFC 4493. */
-export type AesKey = Readonly<{
+export type AesKeyHandle = Readonly<{
   ecbDecrypt: (block: Uint8Array) => Promise<Uint8Array>
   cmac: (message: Uint8Array) => Promise<Uint8Array>
 }>
@@ -29,13 +29,13 @@ export type KeyStore = Readonly<{
   /** Returns the signing keys whose names begin with `prefix`, in the order of their names. */
   signingKeys: (prefix: string) => Promise<readonly SigningKey[]>
   /** Returns null when there is no such key. */
-  aesKey: (name: string) => Promise<AesKey | null>
+  aesKey: (name: string) => Promise<AesKeyHandle | null>
   /** Returns whether the store makes keys on this curve. */
   supports: (curve: Curve) => Promise<boolean>
   /** Makes a key pair that cannot be extracted. Throws a KeyStoreError when the name is taken or the token lacks the mechanism. */
   generateSigningKey: (name: string, curve: Curve) => Promise<SigningKey>
   /** Makes an AES-128 key that cannot be extracted. */
-  generateAesKey: (name: string) => Promise<AesKey>
+  generateAesKey: (name: string) => Promise<AesKeyHandle>
 }>
 
 /** The key store rejects a call. The message is one sentence for the operator and holds no secret. */

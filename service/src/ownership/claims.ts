@@ -24,12 +24,12 @@ export type ClaimTerms = { readonly typedData: ReturnType<typeof walletTypedData
 /** `taken`: the item is not for sale any more, or not yet, or its seal was opened. `unsigned`: the consent is not the claimant's. */
 export type ClaimOutcome = SendOutcome | 'unsigned'
 
-export type Claims = ReturnType<typeof createClaims>
+export type Claims = ReturnType<typeof createItemClaims>
 
 /** Seconds for which a consent is good. */
 const consentSeconds = 600n
 
-export function createClaims(deps: SignedWriteDeps) {
+export function createItemClaims(deps: SignedWriteDeps) {
   const { writer, transfers } = deps
   const { send, previous } = createSignedWrites(deps)
 

@@ -17,7 +17,7 @@ export function consentOf(
 }
 
 /** The terms of an offer; the nonce of the chain comes to them. */
-export type Terms = Readonly<{ tokenId: bigint; from: Hex; to: Hex; expiry: bigint; messageHash: Hex }>
+export type OfferTerms = Readonly<{ tokenId: bigint; from: Hex; to: Hex; expiry: bigint; messageHash: Hex }>
 
 /** The longest and the default duration of an offer, in seconds. */
 export const longestOffer = 72n * 3_600n
@@ -26,7 +26,7 @@ export const longestOffer = 72n * 3_600n
 export const clockSlack = 60n
 
 /** The message has the order of its type, which wallets show. */
-export function offerOf({ messageHash, ...terms }: Terms, nonce: number): Signable {
+export function offerOf({ messageHash, ...terms }: OfferTerms, nonce: number): Signable {
   return { type: 'InitiateTransfer', message: { ...terms, nonce, messageHash } }
 }
 

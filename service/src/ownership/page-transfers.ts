@@ -9,7 +9,7 @@ import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferId } from './transfer-id.ts'
 import { answerRequest, answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
-import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
+import { createSignedWrites, type SentWrite, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the owner made. */
 type Tapped = { readonly tokenId: bigint; readonly epoch: number; readonly tapCounter: number }
@@ -29,7 +29,7 @@ export type TransferTerms = {
  * the step. `self`: the item is offered to its owner. `unsigned`: the signature is not the account's.
  */
 export type TransferRefusal =
-  | Exclude<SendOutcome, Sent>
+  | Exclude<SendOutcome, SentWrite>
   | 'held'
   | 'over'
   | 'notOwner'
@@ -38,8 +38,8 @@ export type TransferRefusal =
   | 'unsigned'
 /** `standing`: another offer stands, which must end first. */
 export type Standing = { readonly standing: string }
-type TransferOutcome = Sent | Standing | TransferRefusal
-type OfferOutcome = { readonly status: Sent['status']; readonly transferId: string } | Standing | TransferRefusal
+type TransferOutcome = SentWrite | Standing | TransferRefusal
+type OfferOutcome = { readonly status: SentWrite['status']; readonly transferId: string } | Standing | TransferRefusal
 
 /** A standing offer, as its page shows it. `until` is in unix seconds. */
 export type OfferView = {

@@ -7,9 +7,9 @@ import type { OperationStore } from '../chain/transactions/operations.ts'
 import type { TransferReads } from '../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../chain/transactions/writer.ts'
 
-export type Sent = { readonly status: 'mined' | 'sent'; readonly txHash: Hex }
+export type SentWrite = { readonly status: 'mined' | 'sent'; readonly txHash: Hex }
 /** `taken`: the state of the item does not allow the step. `used`: the key was used for another step. `refused`: it cannot be sent now. */
-export type SendOutcome = Sent | 'taken' | 'used' | 'refused'
+export type SendOutcome = SentWrite | 'taken' | 'used' | 'refused'
 
 export type SignedWriteDeps = {
   readonly writer: Pick<Writer, 'write' | 'attestClaim'>

@@ -14,7 +14,7 @@ import { documentOf } from './layout.ts'
 import { scanCard } from './lookup/scan.ts'
 import { itemForm, searchCard, tapCard, type Brand, type SearchView } from './search.ts'
 import { placesFor, plainVerdict } from './verdict/card.ts'
-import { seal } from './verdict/seals.ts'
+import { sealPicture } from './verdict/seals.ts'
 import { tones } from './verdict/situation.ts'
 
 export type Example = {
@@ -108,7 +108,7 @@ function colours(context: PageContext): Html {
       ${tones.map(
         (tone) =>
           html`<li class="tone-${tone}">
-            <div class="sealed">${seal(tone)}</div>
+            <div class="sealed">${sealPicture(tone)}</div>
             <div>
               <h3>${home[tone]}</h3>
               <p>${home[`${tone}Text`]}</p>

@@ -13,14 +13,14 @@ import {
   verdictCard,
   type VerdictView,
 } from './verdict/card.ts'
-import { type Role, type Situation, variantsOf } from './verdict/situation.ts'
+import { type ViewerRole, type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
   | { readonly kind: 'counterfeit' | 'other'; readonly checkedAt: number; readonly record?: string | undefined }
   | ({ readonly kind: 'unbound'; readonly checkedAt: number; readonly block: number } & Opened)
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
   /** `role` is what the visitor was doing. */
-  | { readonly kind: 'reported' | 'reportsFull'; readonly role: Role }
+  | { readonly kind: 'reported' | 'reportsFull'; readonly role: ViewerRole }
   | {
       readonly kind:
         | 'certificateExpired'

@@ -5,8 +5,8 @@
 import type { SignedForm } from '../http/accept.ts'
 import { linksOf } from './links.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
-import type { Facts } from './public/facts.ts'
-import { subjectLinks, type Subject } from './public/subject.ts'
+import type { PublicFacts } from './public/facts.ts'
+import { subjectLinks, type ProductSubject } from './public/subject.ts'
 
 export const linksetType = 'application/linkset+json'
 /** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
@@ -36,7 +36,7 @@ export type Linkset = { readonly linkset: readonly Entry[] }
 export type ClassInput = {
   readonly baseUrl: string
   /** A model, or one batch of it. */
-  readonly subject: Extract<Subject, { kind: 'class' | 'batch' }>
+  readonly subject: Extract<ProductSubject, { kind: 'class' | 'batch' }>
   /** The product's cleaned name, or null when it is withheld or unknown. */
   readonly name: string | null
   /** Languages of the pages, two letters each. */
@@ -50,7 +50,7 @@ export type ItemInput = Omit<ClassInput, 'subject'> & {
 }
 
 /** Returns the topics on which there are facts. */
-export function topicsOf(facts: Facts): Topic[] {
+export function topicsOf(facts: PublicFacts): Topic[] {
   return topics.filter((topic) => topicFacts[topic].some((name) => name in facts))
 }
 
@@ -103,7 +103,7 @@ function classEntry(input: ClassInput): Entry {
 /** Lists the public product information, as a page and as JSON-LD, under each link type that it answers. */
 function informationLinks(
   { baseUrl, languages, topics: known }: Pick<ClassInput, 'baseUrl' | 'languages' | 'topics'>,
-  subject: Subject,
+  subject: ProductSubject,
 ): Partial<Entry> {
   const { product, passport } = subjectLinks(baseUrl, subject)
   const links = (title: string): readonly Link[] => [

@@ -6,7 +6,7 @@ import type { ItemKey } from '../domain/gs1/serial.ts'
 import { decodePercent } from '../lib/bytes.ts'
 import { linksOf } from './links.ts'
 import { gs1Vocabulary, linksetType, type LinkType, type Topic } from './linkset.ts'
-import { subjectLinks, type Subject } from './public/subject.ts'
+import { subjectLinks, type ProductSubject } from './public/subject.ts'
 import { mediaRanges, namedQuality, qualityOf, signedForms } from '../http/accept.ts'
 
 export type ResolverAnswer =
@@ -42,13 +42,13 @@ export function resolveItem(
 
 /** Resolves the link of a known class or batch. */
 export function resolveClass(
-  request: LinkRequest & { readonly subject: Extract<Subject, { kind: 'class' | 'batch' }> },
+  request: LinkRequest & { readonly subject: Extract<ProductSubject, { kind: 'class' | 'batch' }> },
 ): ResolverAnswer {
   return resolve(request, { defaultLink: { kind: 'page' }, ...informationAnswers(request, request.subject) })
 }
 
 /** Leads to the public product information: a page, or JSON-LD for a client that names it. */
-function informationAnswers({ baseUrl, accept, topics }: LinkRequest, subject: Subject) {
+function informationAnswers({ baseUrl, accept, topics }: LinkRequest, subject: ProductSubject) {
   const { product, passport } = subjectLinks(baseUrl, subject)
   const answer = redirect(namesJson(accept) ? passport : product)
   return Object.fromEntries((['pip', ...topics] as const).map((name) => [name, answer]))

@@ -71,7 +71,7 @@ const properties: Readonly<Record<string, readonly [of: readonly string[], Range
 }
 
 /** Every term, classes first. */
-export const terms: readonly Term[] = [
+export const vocabularyTerms: readonly Term[] = [
   ...classes,
   ...Object.entries(properties).map(([term, [of, range, comment, many]]) => ({
     term,
@@ -115,7 +115,7 @@ export function vocabularyDocument(baseUrl: string) {
       range: { '@id': 'rdfs:range', '@type': '@id' },
     },
     '@graph': [
-      ...terms.map((term) => ({
+      ...vocabularyTerms.map((term) => ({
         ...described(term),
         '@type': term.range === undefined ? 'rdfs:Class' : 'rdf:Property',
         // Two classes share chainRef; two domains would mean their intersection in RDF Schema, so it names none.
@@ -154,7 +154,7 @@ type Definition = string | Readonly<Record<string, unknown>>
  */
 export function passportContext(baseUrl: string): Readonly<Record<string, unknown>> {
   const base = vocabularyUrl(baseUrl)
-  const free = terms.filter((term) => term.of?.length === 0)
+  const free = vocabularyTerms.filter((term) => term.of?.length === 0)
   return {
     '@context': {
       '@version': 1.1,
@@ -166,7 +166,7 @@ export function passportContext(baseUrl: string): Readonly<Record<string, unknow
 }
 
 function classDefinition({ term }: Term, base: string): Definition {
-  const properties = terms.filter(({ of }) => of?.includes(term))
+  const properties = vocabularyTerms.filter(({ of }) => of?.includes(term))
   return {
     '@id': `${base}#${term}`,
     '@context': {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import jsonld from 'jsonld'
 import { loaderWith } from '../../test/support/passport/documents.ts'
 import { baseUrl, dataOf } from '../../test/support/passport/fixtures.ts'
-import { passportContext, terms, unspecifiedFacilityDocument, vocabularyDocument } from './vocabulary.ts'
+import { passportContext, vocabularyTerms, unspecifiedFacilityDocument, vocabularyDocument } from './vocabulary.ts'
 
 const wire = (value: unknown): Record<string, unknown> => JSON.parse(JSON.stringify(value))
 
@@ -33,7 +33,7 @@ describe('the vocabulary', () => {
       [...new Set(iris.map(([, iri = '']) => iri))].toSorted(),
       described.filter((iri) => !iri.endsWith('#token-id')).toSorted(),
     )
-    for (const { term, label, comment, range } of terms) {
+    for (const { term, label, comment, range } of vocabularyTerms) {
       assert.ok(label !== '' && comment.endsWith('.'), term)
       assert.equal(range === undefined, /^[A-Z]/.test(term), term)
     }
@@ -42,7 +42,7 @@ describe('the vocabulary', () => {
   it('is JSON-LD without unknown terms, and so is the unspecified facility', async () => {
     const options = { documentLoader: loaderWith(), safe: true }
     const graph = await jsonld.expand(wire(vocabularyDocument(baseUrl)), options)
-    assert.equal(graph.length, terms.length + 1)
+    assert.equal(graph.length, vocabularyTerms.length + 1)
     const state = graph.find((node) => node['@id'] === `${baseUrl}/ns/passport#stateCode`)
     assert.deepEqual(state?.['http://www.w3.org/2000/01/rdf-schema#range'], [
       { '@id': 'http://www.w3.org/2001/XMLSchema#integer' },

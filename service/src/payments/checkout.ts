@@ -9,19 +9,19 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
-  failure,
+  paymentFailure,
   ledgerMs,
   saysUncharged,
   within,
-  type ErrorCode,
-  type Outcome,
+  type PaymentErrorCode,
+  type PaymentOutcome,
 } from './errors.ts'
 import type { Head } from './heads.ts'
 import { parsePayload, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
 import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
-import { checkSignature, checkTerms, checkTimes, digestOf, type Payment, type Presented } from './x402/payment.ts'
+import { checkSignature, checkTerms, checkTimes, paymentDigest, type Payment, type Presented } from './x402/payment.ts'
 
 export type CheckoutRequest = {
   readonly presented: Presented
@@ -45,18 +45,18 @@ export function createCheckout(options: CheckoutOptions) {
   const { verifyMs = 5_000 } = options.deadlines ?? {}
   const underway = new Map<
     string,
-    { readonly request: CheckoutRequest; readonly outcome: Promise<Outcome | 'retry'> }
+    { readonly request: CheckoutRequest; readonly outcome: Promise<PaymentOutcome | 'retry'> }
   >()
   const seconds = () => BigInt(Math.floor(now() / 1000))
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
   /** Sells the proof, joins the checkout of the same payment, or answers from the ledger. Throws a GatewayFault. */
-  async function buy(request: CheckoutRequest): Promise<Outcome> {
+  async function buy(request: CheckoutRequest): Promise<PaymentOutcome> {
     const { payment } = request.presented
     const badSignature = checkSignature(payment, terms)
     return attemptUntil(request.until, async () => {
       try {
-        if (badSignature !== undefined && !(await isOfWallet(payment))) return failure(badSignature)
+        if (badSignature !== undefined && !(await isOfWallet(payment))) return paymentFailure(badSignature)
         return await attempt(request)
       } catch (fault) {
         if (saysUncharged(fault) && (await isStored(request))) return 'retry'
@@ -81,17 +81,19 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Returns 'retry' when another process is working on this payment, or has just stopped. */
-  function attempt(request: CheckoutRequest): Promise<Outcome | 'retry'> {
+  function attempt(request: CheckoutRequest): Promise<PaymentOutcome | 'retry'> {
     const name = paymentName(keyOf(request))
     const joined = underway.get(name)
     if (joined !== undefined)
-      return isSameRequest(joined.request, request) ? joined.outcome : Promise.resolve(failure('payment_already_used'))
+      return isSameRequest(joined.request, request)
+        ? joined.outcome
+        : Promise.resolve(paymentFailure('payment_already_used'))
     const outcome = sell(request).finally(() => underway.delete(name))
     underway.set(name, { request, outcome })
     return outcome
   }
 
-  async function sell(request: CheckoutRequest): Promise<Outcome | 'retry'> {
+  async function sell(request: CheckoutRequest): Promise<PaymentOutcome | 'retry'> {
     const { requestHash } = request.order
     const { identifier } = request.presented
     const head = chain.heads.headOnTime() // needed only for a new payment, read meanwhile
@@ -113,21 +115,24 @@ export function createCheckout(options: CheckoutOptions) {
     if (await within(chainMs, 'payment_unavailable', chain.isUsed(payment, 'latest'))) return false
     if (payment.signature.length === 132 && checkSignature(payment, terms) === undefined) return true
     // A wallet that has spent its money can still ask for what it paid.
-    const digest = digestOf(payment, terms)
+    const digest = paymentDigest(payment, terms)
     const accepted = chain.acceptsSignature(payment.from, digest, payment.signature)
     if (await within(chainMs, 'payment_unavailable', accepted)) return true
     return (await within(verifyMs, 'payment_unavailable', facilitator.verify(payment))).ok
   }
 
   /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
-  async function resume(row: PaymentRow, { presented, order, closed }: CheckoutRequest): Promise<Outcome | 'retry'> {
+  async function resume(
+    row: PaymentRow,
+    { presented, order, closed }: CheckoutRequest,
+  ): Promise<PaymentOutcome | 'retry'> {
     const { payment, identifier } = presented
     if (row.state === 'rejected')
-      return (await findPaidLater(row, presented, order)) ?? failure(row.reason as ErrorCode)
+      return (await findPaidLater(row, presented, order)) ?? paymentFailure(row.reason as PaymentErrorCode)
     const isSame = row.nonce === payment.nonce
-    if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return failure('payment_already_used')
+    if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return paymentFailure('payment_already_used')
     if (row.requestHash !== order.requestHash)
-      return failure(isSame ? 'payment_already_used' : 'payment_identifier_used')
+      return paymentFailure(isSame ? 'payment_already_used' : 'payment_identifier_used')
     // It may have been found by its request, under another identifier or none.
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     const outcome = await proceed(row, closed)
@@ -142,7 +147,7 @@ export function createCheckout(options: CheckoutOptions) {
     return isSame ? settlement.findPaidLater(row) : undefined
   }
 
-  async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Outcome | 'retry'> {
+  async function proceed(row: PaymentRow, closed: AbortSignal): Promise<PaymentOutcome | 'retry'> {
     const { payer, nonce } = row
     if (row.state === 'done' && row.answer !== null) {
       count('replayed')
@@ -155,12 +160,12 @@ export function createCheckout(options: CheckoutOptions) {
     return (await settlement.poll(toSettling(row))) ?? 'retry'
   }
 
-  async function begin(request: CheckoutRequest, head: Promise<Head>): Promise<Outcome | 'retry'> {
+  async function begin(request: CheckoutRequest, head: Promise<Head>): Promise<PaymentOutcome | 'retry'> {
     const { presented, order, closed } = request
     const { payment } = presented
     if (settlement.isRunning(keyOf(request))) return 'retry' // its row was deleted, so that it ends
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
-    if (error !== undefined) return refuse(request, failure(error))
+    if (error !== undefined) return refuse(request, paymentFailure(error))
     const { number: fromBlock } = await within(chainMs, 'payment_unavailable', head)
     const proof = await verifyAndAttest(request)
     if (typeof proof !== 'string') return refuse(request, proof)
@@ -179,7 +184,7 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Refuses a new payment. Where another process sells it, its transfer uses the payment up. */
-  async function refuse(request: CheckoutRequest, refusal: Outcome): Promise<Outcome | 'retry'> {
+  async function refuse(request: CheckoutRequest, refusal: PaymentOutcome): Promise<PaymentOutcome | 'retry'> {
     return (await isStored(request)) ? 'retry' : refusal
   }
 
@@ -193,18 +198,18 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Verifies and signs at once, because neither charges anything. An error of the payment goes first. */
-  async function verifyAndAttest({ order, presented, closed }: CheckoutRequest): Promise<string | Outcome> {
+  async function verifyAndAttest({ order, presented, closed }: CheckoutRequest): Promise<string | PaymentOutcome> {
     const attested = attest(order)
     attested.catch(() => {})
     const verified = await within(verifyMs, 'payment_unavailable', facilitator.verify(presented.payment))
-    if (!verified.ok) return failure(verified.error)
+    if (!verified.ok) return paymentFailure(verified.error)
     const proof = await attested
-    if (proof === null) return failure('asset_not_found')
+    if (proof === null) return paymentFailure('asset_not_found')
     return closed.aborted ? abandoned : proof
   }
 
   /** Returns whether a payment is too late or too early. A wrong clock here is not the buyer's fault. */
-  async function checkTimesOnChain(payment: Payment): Promise<ErrorCode | undefined> {
+  async function checkTimesOnChain(payment: Payment): Promise<PaymentErrorCode | undefined> {
     const error = checkTimes(payment, seconds())
     if (error !== undefined) await within(chainMs, 'payment_unavailable', chain.heads.requireClock())
     return error

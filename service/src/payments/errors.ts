@@ -8,14 +8,14 @@ import { sleep } from '../lib/async/sleep.ts'
 import { errorRows, type GatewayCode } from '../lib/error-codes.ts'
 import type { PaymentKey } from './key.ts'
 
-export type ErrorCode = GatewayCode
+export type PaymentErrorCode = GatewayCode
 
-type ErrorAnswer = Readonly<{ error: ErrorCode; status: number; message: string; retryAfter?: number }>
+type ErrorAnswer = Readonly<{ error: PaymentErrorCode; status: number; message: string; retryAfter?: number }>
 
 /** 402 is only for what the buyer can mend by paying (again). An unknown outcome is 503, and the same header is tried again. */
 export const errors = Object.fromEntries(
   errorRows.flatMap(({ gateway, meaning }) => (gateway ? [[gateway.error, { message: meaning, ...gateway }]] : [])),
-) as unknown as Readonly<Record<ErrorCode, ErrorAnswer>>
+) as unknown as Readonly<Record<PaymentErrorCode, ErrorAnswer>>
 
 /** `transaction`: the transfer, or null while none was sent. `channel`: what a purchase through a channel did to it. */
 type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; readonly channel?: object }
@@ -25,7 +25,7 @@ type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; rea
  * response had this proof. `recorded` resolves once this process has stored it in the ledger. `delivers` is marked as not delivered until
  * this response has been sent. `corrective` replaces the header of a 402, and `retryAfter` (seconds) that of the code. `isAbandoned`: the client hung up before its payment was stored.
  */
-export type Outcome =
+export type PaymentOutcome =
   | ({
       readonly kind: 'proof'
       readonly body: string
@@ -35,25 +35,25 @@ export type Outcome =
     } & Receipt)
   | {
       readonly kind: 'error'
-      readonly error: ErrorCode
+      readonly error: PaymentErrorCode
       readonly receipt?: Receipt
       readonly retryAfter?: number
       readonly corrective?: string
       readonly isAbandoned?: true
     }
 
-export function failure(error: ErrorCode, receipt?: Receipt): Outcome {
+export function paymentFailure(error: PaymentErrorCode, receipt?: Receipt): PaymentOutcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }
 
 /** The client hung up before its payment was stored, so that no answer is read. */
-export const abandoned: Outcome = { kind: 'error', error: 'settlement_pending', isAbandoned: true }
+export const abandoned: PaymentOutcome = { kind: 'error', error: 'settlement_pending', isAbandoned: true }
 
 /** A dependency of the gateway failed. `error` is the answer to the buyer; `cause` is for the log only. */
 export class GatewayFault extends Error {
-  readonly error: ErrorCode
+  readonly error: PaymentErrorCode
 
-  constructor(error: ErrorCode, options?: { cause?: unknown }) {
+  constructor(error: PaymentErrorCode, options?: { cause?: unknown }) {
     super(error, options)
     this.name = 'GatewayFault'
     this.error = error
@@ -75,20 +75,23 @@ export const ledgerMs = 6_000
 export const chainMs = 5_000
 
 /** Returns the result of `work`, or throws a fault with this code when it fails or takes longer. */
-export function within<T>(milliseconds: number, error: ErrorCode, work: Promise<T>): Promise<T> {
+export function within<T>(milliseconds: number, error: PaymentErrorCode, work: Promise<T>): Promise<T> {
   return withDeadline(work, milliseconds).catch((cause: unknown) => {
     throw cause instanceof GatewayFault ? cause : new GatewayFault(error, { cause })
   })
 }
 
 /** Repeats an attempt while another process or request is at work on the same payment. `until` is a moment of `performance.now()`. */
-export async function attemptUntil(until: number, attempt: () => Promise<Outcome | 'retry'>): Promise<Outcome> {
+export async function attemptUntil(
+  until: number,
+  attempt: () => Promise<PaymentOutcome | 'retry'>,
+): Promise<PaymentOutcome> {
   while (performance.now() < until) {
     const outcome = await attempt()
     if (outcome !== 'retry') return outcome
     await sleep(retryMs)
   }
-  return failure('settlement_pending')
+  return paymentFailure('settlement_pending')
 }
 
 const retryMs = 400

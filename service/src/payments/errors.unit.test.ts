@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { errors, uncharged, within, GatewayFault, type ErrorCode } from './errors.ts'
+import { errors, uncharged, within, GatewayFault, type PaymentErrorCode } from './errors.ts'
 import { reasons } from './facilitator/remote.ts'
 import { createPaymentRequired } from './x402/terms.ts'
 
-const codes = Object.keys(errors) as ErrorCode[]
+const codes = Object.keys(errors) as PaymentErrorCode[]
 const terms = {
   price: 10_000n,
   asset: `0x${'11'.repeat(20)}`,

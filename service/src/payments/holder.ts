@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import { holderLock, isLockHeld, type HeldLock } from '../db/locks.ts'
 
 /** `number` stands in the rows; `isAlive` is an SQL condition on the column `holder`. */
-export type Holder = AsyncDisposable & {
+export type PaymentHolder = AsyncDisposable & {
   readonly number: number
   readonly isAlive: string
 }
@@ -16,7 +16,7 @@ export type Holder = AsyncDisposable & {
 const retryMs = 250
 
 /** Takes the lock before it resolves, and takes it again after a loss. Others may then continue the rows: their work is harmless twice. */
-export async function openHolder(database: Pick<Database, 'hold' | 'dialect'>): Promise<Holder> {
+export async function openHolder(database: Pick<Database, 'hold' | 'dialect'>): Promise<PaymentHolder> {
   const number = randomInt(1, 2 ** 31 - 1)
   const lock = holderLock(number)
   const closing = new AbortController()

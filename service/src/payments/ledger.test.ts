@@ -4,8 +4,8 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import type { Database } from '../db/database.ts'
-import { openHolder, type Holder } from './holder.ts'
-import { createLedger, parsePayload, type NewPayment } from './ledger.ts'
+import { openHolder, type PaymentHolder } from './holder.ts'
+import { createPaymentLedger, parsePayload, type NewPayment } from './ledger.ts'
 
 const bytes = (count: number): Hex => `0x${randomBytes(count).toString('hex')}`
 const newPayment = (): NewPayment => {
@@ -27,10 +27,10 @@ const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the ledger of payments on ${name}`, { skip }, () => {
     let database: Database
-    let holder: Holder
-    let store: ReturnType<typeof createLedger>
+    let holder: PaymentHolder
+    let store: ReturnType<typeof createPaymentLedger>
     const asset = bytes(20)
-    const ledgerOf = (of: Holder) => createLedger(database, { chainId: 84532, asset, holder: of })
+    const ledgerOf = (of: PaymentHolder) => createPaymentLedger(database, { chainId: 84532, asset, holder: of })
     before(async () => {
       database = await open()
       holder = await openHolder(database)

@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { channelIdOf } from './channels/channel.ts'
-import type { Holder } from './holder.ts'
+import type { PaymentHolder } from './holder.ts'
 import { paymentName, withHexColumns, type PaymentKey, type Stored } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
@@ -56,7 +56,7 @@ export type RecentBlock = BlockId & { readonly age: number; readonly hasRemoved:
 
 type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; readonly block: BlockId | null }
 
-export type Ledger = ReturnType<typeof createLedger>
+export type PaymentLedger = ReturnType<typeof createPaymentLedger>
 
 const ours = 'p.chain_id = $1 and p.asset = $2'
 const one = `${ours} and p.payer = $3 and p.nonce = $4`
@@ -79,9 +79,9 @@ export const gasShare = `div(${gasCost}, (select count(*) from payment m where m
 export const mostPruned = 10_000
 
 /** Keeps the payments in one token, whose address is `asset`. */
-export function createLedger(
+export function createPaymentLedger(
   database: Pick<Database, 'query'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
+  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
 ) {
   const run = <R>(text: string, values: readonly unknown[] = []) =>
     database.query<R>(text, [chainId, hexToBytes(asset), ...values])

@@ -34,7 +34,7 @@ const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view retur
  * came. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain time. `unused`: it may still be paid.
  * `unknown`: the logs do not match the state.
  */
-export type TransferStatus =
+export type AuthorizationStatus =
   | { readonly kind: 'paid' | 'earlier'; readonly transaction: Hex; readonly block: BlockId }
   | { readonly kind: 'spent' | 'expired' | 'unused' | 'unknown' }
 
@@ -89,7 +89,7 @@ export function createPaymentChain({
    * Reads everything at one block. `fromBlock` is the head from before the payment was claimed. An earlier transfer may have paid another
    * seller, where a provider lagged, or a reorganisation has moved the one that was sent for the payment.
    */
-  async function transferStatus(payment: Payment, fromBlock: bigint): Promise<TransferStatus> {
+  async function transferStatus(payment: Payment, fromBlock: bigint): Promise<AuthorizationStatus> {
     const at = await heads.head(0)
     if (!(await isUsed(payment, { blockHash: at.hash })))
       return { kind: at.timestamp >= payment.validBefore ? 'expired' : 'unused' }

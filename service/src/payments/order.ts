@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { parseTokenId } from '@touchstone/verdict'
 import { chainName } from '../domain/chain.ts'
 import { parseJsonObject } from '../lib/json.ts'
-import type { ErrorCode } from './errors.ts'
+import type { PaymentErrorCode } from './errors.ts'
 
 /**
  * `requestHash` (SHA-256, hex) binds a payment to this request, because the buyer's signature covers no part of it. `eas`: the proof also
@@ -22,7 +22,7 @@ export type Order = {
 type ParsedOrder =
   | { readonly kind: 'order'; readonly order: Order }
   | { readonly kind: 'probe' }
-  | { readonly kind: 'error'; readonly error: ErrorCode }
+  | { readonly kind: 'error'; readonly error: PaymentErrorCode }
 
 export function parseOrder(text: string): ParsedOrder {
   if (text.trim() === '') return { kind: 'probe' }

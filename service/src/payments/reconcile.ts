@@ -9,7 +9,7 @@ import { eachConcurrently } from '../lib/async/concurrency.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
-import type { Slot, Slots } from './facilitator/slots.ts'
+import type { Slot, NonceSlots } from './facilitator/slots.ts'
 import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
 import { mostPruned, type PaymentRow, type RecentBlock } from './ledger.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
@@ -30,7 +30,7 @@ const atOnce = 50
 
 type ReconcilerOptions = PaymentComponents & {
   readonly settlement: Settlement
-  readonly slots: Slots
+  readonly slots: NonceSlots
   readonly rpc: RpcClient
   readonly intervalMs: number
   /** Days for which paid rows are kept for accounting. */

@@ -17,9 +17,9 @@ import { signerOf, type AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Heads } from './heads.ts'
-import type { Ledger } from './ledger.ts'
+import type { PaymentLedger } from './ledger.ts'
 import { tokenAbi } from './on-chain.ts'
-import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
+import { highestUsualPrice, tokenDomain, type PaymentTerms } from './x402/terms.ts'
 
 /** wrong: the sale stops. missing: no answer, or a warning for the operator. */
 type CheckResult = { readonly state: 'ok' | 'wrong' | 'missing'; readonly message: string }
@@ -28,7 +28,7 @@ export type SelfCheck = ReturnType<typeof createSelfCheck>
 export type SelfCheckOptions = {
   readonly rpc: RpcClient
   readonly heads: Pick<Heads, 'clockError'>
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   readonly contract: Hex
   readonly key: () => AttestationKey
   readonly facilitator: Facilitator
@@ -36,7 +36,7 @@ export type SelfCheckOptions = {
   readonly facilitatorAddresses: readonly Hex[]
   /** Called with the ether of each of these accounts, in wei, whenever it was read. */
   readonly onBalance?: ((address: Hex, balance: bigint) => void) | undefined
-  readonly ledger: Pick<Ledger, 'find'>
+  readonly ledger: Pick<PaymentLedger, 'find'>
   readonly allowHighPrice: boolean
   /** Whether the index cannot be brought up to date or differs from the chain, as far as this process knows. */
   readonly isIndexFaulty?: (() => Promise<boolean>) | undefined

@@ -10,15 +10,15 @@ import { sleep } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { withPayment } from './attestation/attest.ts'
-import { chainMs, failure, GatewayFault, within, type ErrorCode, type Outcome } from './errors.ts'
-import type { Facilitator, Report } from './facilitator/facilitator.ts'
-import { parsePayload, type Ledger, type PaymentRow } from './ledger.ts'
+import { chainMs, paymentFailure, GatewayFault, within, type PaymentErrorCode, type PaymentOutcome } from './errors.ts'
+import type { Facilitator, SettlementReport } from './facilitator/facilitator.ts'
+import { parsePayload, type PaymentLedger, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
-import type { PaymentChain, TransferStatus } from './on-chain.ts'
+import type { PaymentChain, AuthorizationStatus } from './on-chain.ts'
 import type { Payment } from './x402/payment.ts'
-import type { Terms } from './x402/terms.ts'
+import type { PaymentTerms } from './x402/terms.ts'
 
-type Proof = Extract<Outcome, { readonly kind: 'proof' }>
+type Proof = Extract<PaymentOutcome, { readonly kind: 'proof' }>
 
 /** A row that this process holds. `transaction` and `settlement`: what an earlier process sent for it. */
 export type Settling = {
@@ -67,10 +67,10 @@ export type PaymentDeadlines = {
 
 /** The components that checkout, settlement and reconciliation share. */
 export type PaymentComponents = {
-  readonly ledger: Ledger
+  readonly ledger: PaymentLedger
   readonly chain: PaymentChain
   readonly facilitator: Facilitator
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   readonly count: Count
   readonly log: Log
   readonly deadlines?: PaymentDeadlines | undefined
@@ -84,7 +84,7 @@ export type Settlement = ReturnType<typeof createSettlement>
  */
 type Running = {
   readonly key: PaymentKey
-  readonly ended: Promise<Outcome | undefined>
+  readonly ended: Promise<PaymentOutcome | undefined>
   undecided: PromiseWithResolvers<void>
   retry: () => void
 }
@@ -97,7 +97,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   const closing = new AbortController()
 
   /** Settles a row of this process, or joins its settlement. Never rejects; `settlement_pending` while the work goes on after `closed`. */
-  async function settle(row: Settling, closed?: AbortSignal): Promise<Outcome> {
+  async function settle(row: Settling, closed?: AbortSignal): Promise<PaymentOutcome> {
     const { ended, undecided, retry: tryNow } = running.get(paymentName(row.key)) ?? start(row)
     tryNow()
     const left = new Promise<void>((resolve) => {
@@ -110,7 +110,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     if (outcome !== undefined) return outcome
     count('pending')
     const transaction = (await ledger.setUndelivered(row.key, true).catch(notRecorded)) ?? null
-    return failure('settlement_pending', { key: row.key, transaction })
+    return paymentFailure('settlement_pending', { key: row.key, transaction })
   }
 
   function start(row: Settling): Running {
@@ -128,7 +128,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** Tries until the chain has decided. Returns undefined where this process ends first. A row that is not there is not executed. */
-  async function run(first: Settling, own: Running): Promise<Outcome | undefined> {
+  async function run(first: Settling, own: Running): Promise<PaymentOutcome | undefined> {
     let row: Settling | null = first
     for (const pauseMs of backoff(500, 5_000)) {
       const outcome = row && (await attempt(row))
@@ -148,21 +148,21 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** Returns the outcome of a row that has ended, where the database lost the answer to that. */
-  function outcomeOf(stored: PaymentRow | undefined): Outcome | undefined {
-    if (stored === undefined) return failure('settlement_pending') // it was deleted
+  function outcomeOf(stored: PaymentRow | undefined): PaymentOutcome | undefined {
+    if (stored === undefined) return paymentFailure('settlement_pending') // it was deleted
     const { state, payer, nonce, reason, answer, transaction } = stored
-    if (state === 'rejected') return failure(reason as ErrorCode)
+    if (state === 'rejected') return paymentFailure(reason as PaymentErrorCode)
     if (state !== 'done' || answer === null) return undefined
     return { kind: 'proof', body: answer, transaction, key: { payer, nonce }, recorded: Promise.resolve() }
   }
 
-  async function attempt(row: Settling): Promise<Outcome | undefined> {
+  async function attempt(row: Settling): Promise<PaymentOutcome | undefined> {
     const report = await execute(row)
     if (report.transaction) await ledger.setTransaction(row.key, report.transaction).catch(notRecorded)
     return report.paid ? complete(row, report.paid) : decide(row, report)
   }
 
-  async function execute({ payment, settlement }: Settling): Promise<Report> {
+  async function execute({ payment, settlement }: Settling): Promise<SettlementReport> {
     try {
       return await facilitator.settle(payment, settlement)
     } catch (error) {
@@ -172,7 +172,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** Asks the chain, for longer where a transaction was mined. Returns undefined while it has not decided. */
-  async function decide(row: Settling, report: Report): Promise<Outcome | undefined> {
+  async function decide(row: Settling, report: SettlementReport): Promise<PaymentOutcome | undefined> {
     const until = performance.now() + (report.sent === 'mined' ? lagMs : 0)
     for (;;) {
       const status = await look(row)
@@ -183,7 +183,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** Returns what the chain says of the payment. `earlier` is left where no transaction is known that was sent for it. */
-  async function statusOf({ key, payment, fromBlock }: Settling): Promise<TransferStatus> {
+  async function statusOf({ key, payment, fromBlock }: Settling): Promise<AuthorizationStatus> {
     const status = await chain.transferStatus(payment, fromBlock)
     if (status.kind !== 'earlier') return status
     const own = await ledger.sentFor(key) // the row that was read before may not have it yet
@@ -192,7 +192,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     return own.transactions.length > 0 ? { kind: 'spent' } : status
   }
 
-  async function look(row: Settling): Promise<TransferStatus | undefined> {
+  async function look(row: Settling): Promise<AuthorizationStatus | undefined> {
     try {
       return await statusOf(row)
     } catch (error) {
@@ -201,7 +201,11 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     }
   }
 
-  async function conclude(row: Settling, status: TransferStatus, report: Report): Promise<Outcome | undefined> {
+  async function conclude(
+    row: Settling,
+    status: AuthorizationStatus,
+    report: SettlementReport,
+  ): Promise<PaymentOutcome | undefined> {
     switch (status.kind) {
       case 'paid':
         return complete(row, status)
@@ -220,7 +224,10 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   /** A transfer that was mined and moved nothing cost gas: it is not tried again. One that was never sent may be paid later. */
-  async function concludeUnused(row: Settling, { sent, rejection, retryAfter }: Report): Promise<Outcome | undefined> {
+  async function concludeUnused(
+    row: Settling,
+    { sent, rejection, retryAfter }: SettlementReport,
+  ): Promise<PaymentOutcome | undefined> {
     if (sent === 'reverted') {
       const reason = (await chain.rejectionReason(row.payment).catch(() => undefined)) ?? 'payment_rejected'
       return reason === 'nonce_already_used' ? undefined : reject(row, reason)
@@ -261,9 +268,9 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     return withPayment(proof, { success: true, transaction, payer, network: chainName, amount, asset: terms.asset })
   }
 
-  async function reject(row: Settling, reason: ErrorCode): Promise<Outcome> {
+  async function reject(row: Settling, reason: PaymentErrorCode): Promise<PaymentOutcome> {
     count('lostGas', await ledger.reject(row.key, reason))
-    return failure(reason)
+    return paymentFailure(reason)
   }
 
   function notRecorded(error: unknown): undefined {
@@ -275,7 +282,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     settle,
     statusOf,
     /** Returns the outcome where the chain has decided already; sends nothing. */
-    async poll(row: Settling): Promise<Outcome | undefined> {
+    async poll(row: Settling): Promise<PaymentOutcome | undefined> {
       const status = await look(row)
       return status?.kind === 'paid' ? complete(row, status) : undefined
     },

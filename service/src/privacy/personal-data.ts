@@ -9,12 +9,12 @@ import type { Database, Sql } from '../db/database.ts'
 import { eventKinds } from '../domain/registry-event.ts'
 
 /** An account, or a tag. */
-export type Subject = Readonly<{ owner: Hex }> | Readonly<{ uid: Uint8Array }>
+export type DataSubject = Readonly<{ owner: Hex }> | Readonly<{ uid: Uint8Array }>
 
 /** Returns the commitments under which a tag can be bound: one, or two while TAG_PEPPER is replaced. Returns none without a pepper. */
 export type TagHashes = (uid: Uint8Array) => readonly Hex[]
 
-type Search = Readonly<{ subject: Subject; tagHashes: TagHashes }>
+type Search = Readonly<{ subject: DataSubject; tagHashes: TagHashes }>
 
 /** Some statements read a whole table: no index has the addresses of events. */
 const limits = { statementTimeoutMs: 600_000 }

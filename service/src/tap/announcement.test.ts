@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { toHex } from './bytes.ts'
 import { hexToBytes } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
-import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
 
@@ -75,7 +75,7 @@ for (const { name, open, skip } of testDatabases()) {
         statements += 1
         return database.query(...call)
       }
-      const ledger = createLedger({ sql: { dialect: database.dialect, query } })
+      const ledger = createReplayLedger({ sql: { dialect: database.dialect, query } })
       const [second, third, fourth] = [tapOf(2), tapOf(3), tapOf(4)]
       const { outcome, isAnnounced } = await ledger.consume(second, resolved)
       assert.deepEqual([outcome, isAnnounced, statements], ['FRESH', true, 1])
@@ -102,7 +102,7 @@ for (const { name, open, skip } of testDatabases()) {
     it('announces each tap of a group once', async () => {
       if (database.dialect === 'citus') return
       const [one, two, unbound] = [await boundTap(), await boundTap(), world()]
-      const ledger = createLedger({ sql: database })
+      const ledger = createReplayLedger({ sql: database })
       const [first, next] = [one.tapOf(2), one.tapOf(3)]
       const answers = await Promise.all([
         ledger.consume(next, one.resolved),
@@ -171,7 +171,7 @@ for (const { name, open, skip } of testDatabases()) {
       if (database.dialect === 'citus') return // there the statements are others
       const undone = database.transaction(async (sql) => {
         const ofGrown = { ...sql, dialect: database.dialect }
-        const [ledger, announceGrown] = [createLedger({ sql: ofGrown }), createTapAnnouncement(ofGrown)]
+        const [ledger, announceGrown] = [createReplayLedger({ sql: ofGrown }), createTapAnnouncement(ofGrown)]
         const present = async () => {
           const tap = world().tapOf(1)
           await ledger.consume(tap)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Sql } from '../db/database.ts'
-import { createTapPruning, pruneStatement } from './replay-ledger.ts'
+import { createTapPruning, pruneTapsStatement } from './replay-ledger.ts'
 
 /** Answers as if more taps were always left; `fails` are the other statements that are ended. */
 function pruningOf({ fails }: { readonly fails: boolean }) {
@@ -10,7 +10,7 @@ function pruningOf({ fails }: { readonly fails: boolean }) {
   const query = async (text: string) => {
     if (text.startsWith('select')) return [{ moment: '2026-01-01' }]
     deletes += 1
-    if (text === pruneStatement) return Array.from({ length: 1_000 })
+    if (text === pruneTapsStatement) return Array.from({ length: 1_000 })
     if (fails) throw new Error('ended at the limit')
     return []
   }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import type { Database } from '../db/database.ts'
-import { createLedger, type Tap } from './replay-ledger.ts'
+import { createReplayLedger, type Tap } from './replay-ledger.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
@@ -50,7 +50,7 @@ for (const { name, open, skip } of testDatabases()) {
       for (const second of [-6, -299, -86_400]) {
         at(second)
         assert.equal(await tap(1), 'REPLAY', `${second} s`)
-        const restarted = createLedger({
+        const restarted = createReplayLedger({
           sql: database,
           now: () => new Date(Date.parse('2026-01-01') + second * 1_000),
         })
@@ -89,7 +89,7 @@ for (const { name, open, skip } of testDatabases()) {
           })
         },
       }
-      const ledger = createLedger({ sql })
+      const ledger = createReplayLedger({ sql })
       const { tapOf, uid } = world()
       await ledger.consume(tapOf(1))
       await database.query(`update tap set first_seen = now() - interval '250 seconds' where uid = $1`, [uid])
@@ -204,7 +204,7 @@ for (const { name, open, skip } of testDatabases()) {
           return database.query(...call)
         },
       }
-      const ledger = createLedger({ sql })
+      const ledger = createReplayLedger({ sql })
       const taps = Array.from({ length: 30 }, () => world().tapOf(1))
       const answers = await Promise.all(taps.map((tap) => ledger.consume(tap)))
       assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['FRESH']))
@@ -216,7 +216,7 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('takes the neighbours of a tap that the database refuses', async () => {
-      const ledger = createLedger({ sql: database })
+      const ledger = createReplayLedger({ sql: database })
       const tapOf = (uid: Uint8Array): Tap => ({ uid, epoch: 0, counter: 1, picc: newPicc(), batchId: 'test' })
       const uids = [newUid(), new Uint8Array(3), newUid()]
       const answers = await Promise.allSettled(uids.map((uid) => ledger.consume(tapOf(uid))))
@@ -237,7 +237,7 @@ for (const { name, open, skip } of testDatabases()) {
           return statements === 2 ? Promise.reject(deadlock) : database.query(...call)
         },
       }
-      const ledger = createLedger({ sql })
+      const ledger = createReplayLedger({ sql })
       const { tapOf } = world()
       const answers = await Promise.all([1, 2].map((counter) => ledger.consume(tapOf(counter))))
       assert.deepEqual([answers.map(({ outcome }) => outcome), statements], [['FRESH', 'FRESH'], 3])
@@ -269,7 +269,7 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('measures the window by the clock of the database', async () => {
-      const ledger = createLedger({ sql: database, windowSeconds: 300 })
+      const ledger = createReplayLedger({ sql: database, windowSeconds: 300 })
       const { tapOf, uid } = world()
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'FRESH')
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'SAME_TAP')
@@ -284,7 +284,7 @@ describe('a ledger whose database is down', () => {
     const down: LedgerSql = { dialect: 'pglite', query: () => Promise.reject(new Error('connection refused')) }
     const picc = newPicc()
     await assert.rejects(
-      createLedger({ sql: down }).consume({ uid: newUid(), epoch: 0, counter: 1, picc, batchId: 'a' }),
+      createReplayLedger({ sql: down }).consume({ uid: newUid(), epoch: 0, counter: 1, picc, batchId: 'a' }),
       (error) => {
         assert.ok(error instanceof ServiceError)
         assert.equal(error.code, 'INTERNAL')
@@ -296,7 +296,7 @@ describe('a ledger whose database is down', () => {
   it('has a window from 0 to 3600 seconds', () => {
     const sql: LedgerSql = { dialect: 'pglite', query: () => Promise.resolve([]) }
     for (const windowSeconds of [-1, 3601, Number.NaN])
-      assert.throws(() => createLedger({ sql, windowSeconds }), RangeError)
+      assert.throws(() => createReplayLedger({ sql, windowSeconds }), RangeError)
   })
 
   it('gives up after three lost races', async () => {
@@ -309,7 +309,7 @@ describe('a ledger whose database is down', () => {
         return Promise.resolve([row] as Row[])
       },
     }
-    const { outcome } = await createLedger({ sql }).consume({
+    const { outcome } = await createReplayLedger({ sql }).consume({
       uid: newUid(),
       epoch: 0,
       counter: 1,

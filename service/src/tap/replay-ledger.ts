@@ -39,7 +39,7 @@ export type LedgerAnswer = Readonly<{
 /** The product of a tag. `tagHash` is the commitment by which the chain has it, the present or the former one. */
 export type TappedProduct = Readonly<{ tokenId: bigint; tagHash: `0x${string}` }>
 
-export type Ledger = Readonly<{
+export type ReplayLedger = Readonly<{
   /**
    * Accepts a tap. One that becomes FRESH is announced for its `product` in the same commit; on a cluster, whose commits are of one shard,
    * it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
@@ -73,7 +73,7 @@ const grouping = {
 type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: TappedProduct | null }>
 
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
-export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
+export function createReplayLedger({ sql, windowSeconds = 300, now }: LedgerOptions): ReplayLedger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
   const groups = () => createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
   const present = sql.dialect === 'citus' ? groupedByShard(sql, groups) : groups()
@@ -245,7 +245,7 @@ const prunedPauseMs = 60_000
 export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
   let restsUntil = 0
-  const statements = [pruneStatement, ...pruneLogStatements]
+  const statements = [pruneTapsStatement, ...pruneLogStatements]
   return async () => {
     if (performance.now() < restsUntil) return
     restsUntil = performance.now() + prunedPauseMs
@@ -325,7 +325,7 @@ WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token, tag_hash) AS first
 SELECT first FROM a ORDER BY n`
 
 // A tap is deleted only if its tag holds that counter or a higher one. That alone makes it a replay from then on.
-export const pruneStatement = `
+export const pruneTapsStatement = `
 DELETE FROM tap WHERE (uid, epoch, counter) IN (
   SELECT p.uid, p.epoch, p.counter FROM tap p JOIN tag t ON t.uid = p.uid AND t.epoch = p.epoch AND t.last_counter >= p.counter
   WHERE p.first_seen < $1::text::timestamptz ORDER BY p.first_seen LIMIT $2)

@@ -6,7 +6,7 @@
 import { type Actor, auditText } from '../db/audit.ts'
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
-import { itemStore, refusalOf } from '../assets/items.ts'
+import { itemStore, itemRefusalOf } from '../assets/items.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
@@ -47,7 +47,7 @@ export type RegisteredTag = Readonly<{
 }>
 
 /** The part of a batch that all instances share: epoch, settings and status, never a key. */
-export type StoredBatch = Readonly<{
+export type RegisteredBatch = Readonly<{
   id: string
   epoch: number
   status: BatchStatus
@@ -113,7 +113,7 @@ export function tagStore(sql: Sql) {
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string }
         if (code === '23505' && constraint === 'tag_token') return { outcome: 'refused', because: 'token_taken' }
-        const refusal = refusalOf(error)
+        const refusal = itemRefusalOf(error)
         if (refusal === undefined) throw error
         return { outcome: 'refused', because: refusal === 'item_taken' ? refusal : 'not_legal' }
       }
@@ -143,7 +143,9 @@ export function tagStore(sql: Sql) {
     hasTags: async (batchId: string): Promise<boolean> =>
       (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
     /** Adds a batch, or updates its settings but not its status. Returns false when the id has another epoch. */
-    putBatch: async (batch: Omit<StoredBatch, 'status' | 'createdAt'> & { status?: BatchStatus }): Promise<boolean> => {
+    putBatch: async (
+      batch: Omit<RegisteredBatch, 'status' | 'createdAt'> & { status?: BatchStatus },
+    ): Promise<boolean> => {
       const values = [batch.id, batch.epoch, batch.status ?? 'active', JSON.stringify(batch.settings)]
       return (await sql.query(putStatement, values)).length > 0
     },
@@ -157,9 +159,9 @@ export function tagStore(sql: Sql) {
     revokedBatches: async (): Promise<readonly string[]> =>
       (await sql.query<{ id: string }>("SELECT id FROM tag_batch WHERE status = 'revoked'")).map(({ id }) => id),
     /** Returns all batches, the oldest first. */
-    batches: async (): Promise<readonly StoredBatch[]> =>
+    batches: async (): Promise<readonly RegisteredBatch[]> =>
       (await sql.query<StoredRow>(`${batchStatement} ORDER BY created_at, id`)).map(parseBatch),
-    batch: async (id: string): Promise<StoredBatch | undefined> =>
+    batch: async (id: string): Promise<RegisteredBatch | undefined> =>
       (await sql.query<StoredRow>(`${batchStatement} WHERE id = $1`, [id])).map(parseBatch)[0],
   }
 }
@@ -209,9 +211,9 @@ FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
 const batchStatement = 'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch'
 
-type StoredRow = Omit<StoredBatch, 'settings'> & { readonly settings: string }
+type StoredRow = Omit<RegisteredBatch, 'settings'> & { readonly settings: string }
 
-function parseBatch(row: StoredRow): StoredBatch {
+function parseBatch(row: StoredRow): RegisteredBatch {
   return { ...row, settings: JSON.parse(row.settings) as unknown }
 }
 
@@ -307,7 +309,7 @@ function isRegisteredWith(known: RegisteredTag | undefined, tokenId: bigint): kn
 }
 
 /** A registered tag stays in its batch. One that is known by its taps alone may be of a batch with a newer epoch. */
-function registeredElsewhere(known: RegisteredTag, tokenId: bigint, batch: StoredBatch): string | null {
+function registeredElsewhere(known: RegisteredTag, tokenId: bigint, batch: RegisteredBatch): string | null {
   if (known.tokenId !== null && known.tokenId !== tokenId) return `This tag is registered with asset ${known.tokenId}.`
   const isOther = known.batchId !== batch.id && (known.isRegistered || known.epoch >= batch.epoch)
   return isOther ? `This tag is registered in batch ${known.batchId}.` : null

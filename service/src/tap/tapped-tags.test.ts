@@ -11,7 +11,7 @@ import { until } from '../../test/support/wait.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { migrate, migrationsTo, readMigrations } from '../db/migrate.ts'
 import { toHex } from './bytes.ts'
-import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 
 const [a, b, c] = [0xaa, 0xbb, 0xcc].map(hashOf) as [Hex, Hex, Hex]
 
@@ -43,7 +43,7 @@ for (const { name, open, skip } of testDatabases())
     async function tap(way: Way, tokenId: bigint, tagHash: Hex, over: Database = database): Promise<void> {
       const uid = newUid()
       const accepted = { uid, epoch: 0, counter: 1, picc: newPicc(), batchId: 'test' }
-      const ledger = createLedger({ sql: over })
+      const ledger = createReplayLedger({ sql: over })
       const { isAnnounced } = await ledger.consume(accepted, way === 'accepted' ? { tokenId, tagHash } : null)
       assert.equal(isAnnounced, way === 'accepted')
       if (isAnnounced) return

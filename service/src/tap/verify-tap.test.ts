@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createAuthenticate } from './sun/authenticate.ts'
 import { toHex } from './bytes.ts'
-import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { createKeyRing } from './keys/batch.ts'
 import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
 import { createTagHash } from './tag-hash.ts'
@@ -33,7 +33,7 @@ describe('verifying a tap', () => {
     const verifyTap = createVerifyTap({
       keys,
       authenticate: createAuthenticate({ keys }),
-      ledger: createLedger({ sql: database }),
+      ledger: createReplayLedger({ sql: database }),
       tagHash,
       onAnomaly: (anomaly) => void anomalies.push(anomaly),
       ...options,
@@ -43,7 +43,7 @@ describe('verifying a tap', () => {
 
   it('gives uid, counter, epoch, batch and tag hash of a fresh tap, then the same tap and its age', async () => {
     let now = Date.now()
-    const ledger = createLedger({ sql: database, now: () => new Date(now) })
+    const ledger = createReplayLedger({ sql: database, now: () => new Date(now) })
     const { tag, verifyTap } = await world({ ledger })
     const tap = tag.next()
     const expected = {

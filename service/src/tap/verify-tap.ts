@@ -6,7 +6,7 @@ import type { Authenticate } from './sun/authenticate.ts'
 import { traced } from '../lib/async/span.ts'
 import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
-import type { AnomalyKind, Ledger, LedgerAnswer, TappedProduct } from './replay-ledger.ts'
+import type { AnomalyKind, ReplayLedger, LedgerAnswer, TappedProduct } from './replay-ledger.ts'
 import type { KeyRing } from './keys/batch.ts'
 import type { BindToken, TapBinding, TapChallenge } from './tap-tokens.ts'
 import type { TapPresentation, TapRecordOutcome } from './log/recorder.ts'
@@ -75,7 +75,7 @@ export type TapAnomaly = Readonly<{
 export type VerifyTapOptions = Readonly<{
   keys: Pick<KeyRing, 'likely'>
   authenticate: Authenticate
-  ledger: Ledger
+  ledger: ReplayLedger
   tagHash: TagHash
   /** The commitment with TAG_PEPPER_PREVIOUS. */
   formerTagHash?: TagHash | undefined

@@ -1,4 +1,4 @@
-/** The architecture as a table: which folder may import which, and how large a folder may grow (ARCHITECTURE.md). */
+/** The architecture as a table: which folder may import which, how large a folder may grow, and names (ARCHITECTURE.md). */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -159,6 +159,28 @@ describe('the layout', () => {
   }
 
   it('has no source file at the root but cli.ts', () => assert.deepEqual(folders.get('.'), ['cli']))
+
+  for (const [place, names] of [
+    [source, sources],
+    [library, librarySources],
+  ] as const)
+    it(`exports each name once below ${relative(root, place)}`, () => {
+      const exported = names.flatMap((file) =>
+        Array.from(
+          readFileSync(join(place, file), 'utf8').matchAll(
+            /^export (?:abstract )?(?:async )?(?:function\*?|const|let|class|type|interface) (\w+)/gm,
+          ),
+          ([, name = '']) => ({ name, file }),
+        ),
+      )
+      assert.ok(exported.length > 100)
+      const twice = [...Map.groupBy(exported, ({ name }) => name)].filter(([, places]) => places.length > 1)
+      assert.deepEqual(
+        twice.map(([name, places]) => `${name}: ${places.map(({ file }) => file).join(', ')}`),
+        [],
+        'a name that stands for two things misleads its reader and every search',
+      )
+    })
 })
 
 /** Returns the longest name of the table that holds a file. */

@@ -12,13 +12,13 @@ import { changesStatement, historiesStatement, mintersStatement, pagesStatement 
 import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
-import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
+import { newestTransfersStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { announcedTokens, outboxStore, trimStatement } from '../../src/index/outbox.ts'
 import { compactBrandsStatement } from '../../src/index/store.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
-import { pruneStatement as pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
-import { pruneStatement } from '../../src/http/rate-limit/postgres.ts'
-import { newestStatement as newestListStatement } from '../../src/passport/signing/status-store.ts'
+import { pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
+import { pruneWindowsStatement } from '../../src/http/rate-limit/postgres.ts'
+import { newestListStatement } from '../../src/passport/signing/status-store.ts'
 import { testDatabases } from '../support/database/databases.ts'
 
 const [, postgres] = testDatabases()
@@ -226,7 +226,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       select 'read ' || n, 1, 1, 60, 60000, (extract(epoch from now()) * 1000)::bigint + case when n <= 5 then -1000 else 600000 end
       from generate_series(1, 100000) n`)
     await database.exec('analyze rate_window')
-    await assertIndexed({ text: pruneStatement, values: [1_000] }, 'rate_window_ends_at', 5)
+    await assertIndexed({ text: pruneWindowsStatement, values: [1_000] }, 'rate_window_ends_at', 5)
   })
 
   it('some of the brands whose sums are compacted', async () => {
@@ -307,7 +307,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
 
   it('the transfers and the history of a page of products', async () => {
     const pks = Array.from({ length: 50 }, (_, index) => String(index + 1))
-    await assertIndexed({ text: newestStatement(false), values: [pks] }, 'transfer_of_token', 100)
+    await assertIndexed({ text: newestTransfersStatement(false), values: [pks] }, 'transfer_of_token', 100)
     const values = [pks, pks.map(() => '-1'), pks.map(() => '0'), pks.map(() => '21'), pks.map(() => '999999999')]
     await assertIndexed({ text: pagesStatement(false), values }, 'history_token', 300)
     const most = pks.map(() => '1001')

@@ -7,22 +7,22 @@ import type { Database, Sql } from '../../db/database.ts'
 import type { ApprovalAct } from '../rights.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import { type Approval, approvalStore, type Facts, type LockedApproval } from './store.ts'
+import { type Approval, approvalStore, type ApprovalFacts, type LockedApproval } from './store.ts'
 
 /**
  * An act that is done in the transaction of its approval. `facts` returns null for a subject on which it cannot be done. `apply` returns
  * false where the facts that were read have changed.
  */
 type DatabaseAct = Readonly<{
-  facts: (sql: Sql, subject: string) => Promise<Facts | null>
-  apply: (sql: Sql, subject: string, by: Actor, facts: Facts) => Promise<boolean>
+  facts: (sql: Sql, subject: string) => Promise<ApprovalFacts | null>
+  apply: (sql: Sql, subject: string, by: Actor, facts: ApprovalFacts) => Promise<boolean>
   /** Updates what is outside of the database. It may be repeated, and left out by a crash. */
   afterwards?: (subject: string) => Promise<void>
 }>
 
 /** An act that is done on chain after its approval. `carryOut` does it at most once for each id, however often it is called. */
 type ChainAct = Readonly<{
-  readFacts: (subject: string) => Promise<Facts | null>
+  readFacts: (subject: string) => Promise<ApprovalFacts | null>
   isBegun: (id: string) => Promise<boolean>
   carryOut: (subject: string, id: string, by: Actor) => Promise<Carried>
 }>

@@ -13,7 +13,7 @@ import { randomId } from '../api-keys.ts'
 export type ApprovalStatus = 'PENDING' | 'APPROVED' | 'DONE' | 'FAILED' | 'REJECTED' | 'EXPIRED'
 
 /** The subject as it was when the act was asked for. No fact is secret. */
-export type Facts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
+export type ApprovalFacts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 
 /**
  * `subject` is a token id, a batch or the id of an API key. `requestedBy` and `decidedBy` are `key:<id>` or `local:<user>`. Times are RFC
@@ -157,8 +157,8 @@ type Decision = 'APPROVED' | 'DONE' | 'REJECTED'
 
 const service: Actor = { who: 'service' }
 
-export function parseFacts(text: string): Facts {
-  return (parseJsonObject(text) ?? {}) as Facts
+export function parseFacts(text: string): ApprovalFacts {
+  return (parseJsonObject(text) ?? {}) as ApprovalFacts
 }
 
 function isSameRequest({ id, act, subject, facts, requestedBy }: Approval, body: string | null): boolean {

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import type { ToolAnswer, ToolName, Tools } from '../tools/tools.ts'
 import { invalid, isFault, type Fault } from './errors.ts'
 import { parseToolRequest, type ToolRequest } from './request.ts'
-import { createStatus, isTerminal, listTasks, withHistory, type Listener, type TaskStore } from './tasks.ts'
+import { createStatus, isTerminal, listTasks, withHistory, type TaskListener, type TaskStore } from './tasks.ts'
 import {
   parseCount,
   parseSend,
@@ -21,10 +21,10 @@ import {
 } from './wire.ts'
 
 /** Sends all events to the listener, from the first one on. The returned function removes the listener. */
-export type TaskStream = (listener: Listener) => () => void
+export type TaskStream = (listener: TaskListener) => () => void
 
 /** A result to be written as JSON, or a stream of events. */
-export type Outcome = { readonly result: object } | { readonly stream: TaskStream } | Fault
+export type TaskOutcome = { readonly result: object } | { readonly stream: TaskStream } | Fault
 
 export type A2aAgent = ReturnType<typeof createA2aAgent>
 
@@ -42,7 +42,7 @@ type A2aOptions = {
 }
 
 export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping }: A2aOptions) {
-  async function SendMessage(params: JsonObject): Promise<Outcome> {
+  async function SendMessage(params: JsonObject): Promise<TaskOutcome> {
     const begun = begin(params)
     if (isFault(begun)) return begun
     const { id, request, historyLength, returnImmediately } = begun
@@ -52,7 +52,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     return task === undefined ? unknownTask : { result: { task: withHistory(task, historyLength) } }
   }
 
-  function SendStreamingMessage(params: JsonObject): Outcome {
+  function SendStreamingMessage(params: JsonObject): TaskOutcome {
     const begun = begin(params)
     if (isFault(begun)) return begun
     const { id, request, historyLength } = begun
@@ -134,19 +134,19 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     return tasks.get(id)?.task ?? unknownTask
   }
 
-  function GetTask(params: JsonObject): Outcome {
+  function GetTask(params: JsonObject): TaskOutcome {
     const historyLength = parseCount(params['historyLength'], 'historyLength')
     if (typeof historyLength === 'object') return historyLength
     const task = find(params)
     return isFault(task) ? task : { result: withHistory(task, historyLength) }
   }
 
-  function ListTasks(params: JsonObject): Outcome {
+  function ListTasks(params: JsonObject): TaskOutcome {
     const page = listTasks(tasks, params)
     return isFault(page) ? page : { result: page }
   }
 
-  function CancelTask(params: JsonObject): Outcome {
+  function CancelTask(params: JsonObject): TaskOutcome {
     const task = find(params)
     if (isFault(task)) return task
     if (isTerminal(task)) return { fault: 'TASK_NOT_CANCELABLE', message: 'The task has already ended.' }
@@ -155,7 +155,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     return cancelled === undefined ? unknownTask : { result: cancelled }
   }
 
-  function SubscribeToTask(params: JsonObject): Outcome {
+  function SubscribeToTask(params: JsonObject): TaskOutcome {
     const task = find(params)
     if (isFault(task)) return task
     if (isTerminal(task))
@@ -191,14 +191,14 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     GetTaskPushNotificationConfig: noPush,
     ListTaskPushNotificationConfigs: noPush,
     DeleteTaskPushNotificationConfig: noPush,
-    GetExtendedAgentCard: (): Outcome => ({
+    GetExtendedAgentCard: (): TaskOutcome => ({
       fault: 'UNSUPPORTED_OPERATION',
       message: 'This agent has no other card than the public one.',
     }),
   }
 }
 
-const noPush = (): Outcome => ({
+const noPush = (): TaskOutcome => ({
   fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
   message: 'This agent sends no push notifications.',
 })
@@ -234,7 +234,7 @@ function statusEvent({ id: taskId, contextId, status }: Task): StreamEvent {
   return { statusUpdate: { taskId, contextId, status } }
 }
 
-function endAtOnce(listener: Listener): () => void {
+function endAtOnce(listener: TaskListener): () => void {
   listener.end()
   return () => {}
 }

@@ -1,7 +1,7 @@
 /** The two bindings of A2A 1.0 to the operations of the agent: JSON-RPC (§9) and HTTP+JSON (§11). */
 import { decodePercent } from '../../lib/bytes.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
-import type { A2aAgent, Outcome } from './agent.ts'
+import type { A2aAgent, TaskOutcome } from './agent.ts'
 import { invalid, toRpcError, type Fault } from './errors.ts'
 import { camelCased, isShallow } from './wire.ts'
 
@@ -18,7 +18,7 @@ export async function answerRpc(
   agent: A2aAgent,
   body: unknown,
   version: Fault | null,
-): Promise<{ readonly id: RpcId; readonly outcome: Outcome }> {
+): Promise<{ readonly id: RpcId; readonly outcome: TaskOutcome }> {
   if (!isObject(body)) return { id: null, outcome: invalidRequest('Send one JSON-RPC 2.0 request object.') }
   const { jsonrpc, id: sentId, method, params = {} } = body
   if (typeof sentId !== 'string' && !Number.isSafeInteger(sentId) && sentId !== null)
@@ -82,7 +82,7 @@ export function restMethods(path: string): readonly string[] | null {
 }
 
 /** Runs an HTTP+JSON request whose path and method `restMethods` returned. */
-export async function answerRest(agent: A2aAgent, request: RestRequest): Promise<Outcome> {
+export async function answerRest(agent: A2aAgent, request: RestRequest): Promise<TaskOutcome> {
   const { method, path, query, body = {} } = request
   if (!isObject(body) || !isShallow(body)) return invalid('body', 'must be an object, nested no deeper than 20 levels.')
   for (const [pattern, route] of routes) {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as tick } from 'node:timers/promises'
-import type { Listener } from './tasks.ts'
+import type { TaskListener } from './tasks.ts'
 import { createEventStreams } from './streams.ts'
 
 const plain = (event: object) => event
 
 describe('a stream of events', () => {
   it('writes each event in its envelope, and closes at the end', async () => {
-    let listener: Listener | undefined
+    let listener: TaskListener | undefined
     const body = createEventStreams().open(
       'client',
       (receiver) => {

@@ -16,7 +16,7 @@ import {
 } from './wire.ts'
 
 /** `end` is called after the last event. */
-export type Listener = { readonly event: (event: StreamEvent) => void; readonly end: () => void }
+export type TaskListener = { readonly event: (event: StreamEvent) => void; readonly end: () => void }
 
 type StoredTask = {
   readonly task: Task
@@ -54,7 +54,7 @@ export function createTaskStore({
       if (reason !== 'set') endListeners(id)
     },
   })
-  const listeners = new Map<string, Set<Listener>>()
+  const listeners = new Map<string, Set<TaskListener>>()
   let changes = 0
 
   function create(task: Task, skill: ToolName | undefined): void {
@@ -83,8 +83,8 @@ export function createTaskStore({
       return true
     },
     /** Adds a listener and returns the function that removes it. */
-    listen(id: string, listener: Listener): () => void {
-      const set = listeners.get(id) ?? new Set<Listener>()
+    listen(id: string, listener: TaskListener): () => void {
+      const set = listeners.get(id) ?? new Set<TaskListener>()
       listeners.set(id, set.add(listener))
       return () => {
         set.delete(listener)

@@ -6,7 +6,7 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { Agent, buildConnector, request } from 'undici'
 import { textWithin } from '../../lib/bytes.ts'
-import { maxFileBytes } from './registration-file.ts'
+import { maxRegistrationBytes } from './registration-file.ts'
 
 export type RemoteFiles = ReturnType<typeof createRemoteFiles>
 
@@ -40,7 +40,7 @@ export function createRemoteFiles({
         const answer = await request(url, { dispatcher, signal, headers, headersTimeout: 0, bodyTimeout: 0 })
         answer.body.on('error', () => {}) // an unread body emits one
         if (answer.statusCode === 200 && (answer.headers['content-encoding'] ?? 'identity') === 'identity')
-          return await textWithin(answer.body, maxFileBytes) // stopping destroys the body
+          return await textWithin(answer.body, maxRegistrationBytes) // stopping destroys the body
         answer.body.destroy()
         return null
       } catch {

@@ -23,19 +23,19 @@ export type AgentFile = {
   readonly hosts: readonly string[]
 }
 
-export const maxFileBytes = 65_536
+export const maxRegistrationBytes = 65_536
 const [maxServices, maxRegistrations, maxTrusts] = [20, 50, 10]
 const maxLength = { name: 100, endpoint: 2048, version: 50, trust: 100 }
 
 /** Decodes a `data:` URI (RFC 2397), or returns null for another URI, another media type or too many bytes. */
 export function decodeDataUri(uri: string): string | null {
   const match = /^data:([^,]{0,200}),/is.exec(uri)
-  if (match === null || uri.length > 3 * maxFileBytes) return null
+  if (match === null || uri.length > 3 * maxRegistrationBytes) return null
   const [type = '', ...parameters] = (match[1] ?? '').toLowerCase().split(';')
   if (type !== '' && type !== 'application/json' && type !== 'text/plain') return null
   const body = uri.slice(match[0].length)
   const text = parameters.includes('base64') ? Buffer.from(body, 'base64').toString() : decodePercent(body)
-  return text === null || Buffer.byteLength(text) > maxFileBytes ? null : text
+  return text === null || Buffer.byteLength(text) > maxRegistrationBytes ? null : text
 }
 
 /** Parses a registration file as hostile data, or returns null if the text is not a JSON object. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { hostOf, maxFileBytes, parseAgentFile, decodeDataUri } from './registration-file.ts'
+import { hostOf, maxRegistrationBytes, parseAgentFile, decodeDataUri } from './registration-file.ts'
 
 const registry = 'eip155:84532:0x5FbDB2315678afecb367f032d93F642f64180aa3'
 
@@ -18,7 +18,7 @@ describe('a data: URI', () => {
     'data:image/png;base64,AAAA',
     'data:application/json,%zz',
     `data:${';'.repeat(300)},{}`,
-    `data:,${'x'.repeat(maxFileBytes + 1)}`,
+    `data:,${'x'.repeat(maxRegistrationBytes + 1)}`,
     '',
   ])
     it(`is not ${JSON.stringify(uri.slice(0, 40))}`, () => assert.equal(decodeDataUri(uri), null))

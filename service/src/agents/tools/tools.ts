@@ -16,7 +16,7 @@ import {
   type Verdict,
 } from '@touchstone/verdict'
 import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
-import type { Answer, Verdicts } from '../../assets/verdicts.ts'
+import type { VerdictAnswer, Verdicts } from '../../assets/verdicts.ts'
 import { chainName } from '../../domain/chain.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { runningRequestId } from '../../http/request.ts'
@@ -58,7 +58,7 @@ const maxMemoized = { max: 2_000 }
 export function createTools({ verdicts, histories, contract, log }: ToolsOptions): Tools {
   const core = checksumAddress(contract)
   const withUntrusted = memoize(
-    ({ verdict }: Answer): ToolAnswer => ({ ok: true, structured: verdict, untrusted: verdict.untrusted }),
+    ({ verdict }: VerdictAnswer): ToolAnswer => ({ ok: true, structured: verdict, untrusted: verdict.untrusted }),
     maxMemoized,
   )
   const withoutUntrusted = memoize(omitUntrusted, maxMemoized)
@@ -88,7 +88,7 @@ export function createTools({ verdicts, histories, contract, log }: ToolsOptions
   }
 
   /** Reads a verdict as the keyless read does: from memory without waiting if possible. */
-  async function readVerdict(tokenId: bigint): Promise<Answer | null> {
+  async function readVerdict(tokenId: bigint): Promise<VerdictAnswer | null> {
     return verdicts.ready(tokenId.toString()) ?? (await verdicts.answer(tokenId))
   }
 
@@ -148,13 +148,13 @@ const noAsset = failure(
   'No asset has this token id. Check the digits; a token id that was never minted has no record.',
 )
 
-function omitUntrusted({ verdict }: Answer): ToolAnswer {
+function omitUntrusted({ verdict }: VerdictAnswer): ToolAnswer {
   const { untrusted: _untrusted, ...structured } = verdict
   return { ok: true, structured }
 }
 
 /** Returns the members of a verdict that hold no free text. */
-function toFlagCheck({ verdict, flags }: Answer): ToolAnswer {
+function toFlagCheck({ verdict, flags }: VerdictAnswer): ToolAnswer {
   const { version, token_id, flagged, state, state_code, authentic, chainRef } = verdict
   const { network, audit_status, production_ready } = verdict
   const status = { network, audit_status, production_ready }

@@ -6,14 +6,14 @@ import { deployVersion1 } from '../../../test/support/version-1.ts'
 import { startTestChain, type TestChain } from '../../../test/support/test-chain.ts'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 import { isPublishedAddress, publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
-import { deployLocal, type Deployment } from './deploy.ts'
+import { deployLocal, type LocalDeployment } from './deploy.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 
 describe('the registry on the local chain', () => {
   let chain: TestChain
   let rpc: RpcClient
-  let deployment: Deployment
+  let deployment: LocalDeployment
   before(async () => {
     chain = await startTestChain()
     rpc = chain.rpc

@@ -15,7 +15,7 @@ import { codeAt, localRpc, placeMulticall, transact } from './transact.ts'
 export const localRegistry: Hex = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
 
 /** `contract` in lower case; `codeHash` is keccak256 of its code; the first log is in `deployBlock`. */
-export type Deployment = Readonly<{ contract: Hex; codeHash: Hex; deployBlock: bigint }>
+export type LocalDeployment = Readonly<{ contract: Hex; codeHash: Hex; deployBlock: bigint }>
 
 /** A local chain keeps the version that it was made with. */
 const readable = [registry, registryV1]
@@ -29,7 +29,7 @@ export async function deployLocal({
   rpcUrl: string
   operator?: Hex
   attester?: Hex
-}): Promise<Deployment> {
+}): Promise<LocalDeployment> {
   const rpc = localRpc(rpcUrl)
   await placeMulticall(rpc)
   let code = await codeAt(rpc, localRegistry)

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { type Hex, zeroAddress } from '@touchstone/verdict'
 import { isObject } from '../../lib/json.ts'
 import { quantity, RpcError } from './answer.ts'
-import type { Rpc, RpcCall } from './client.ts'
+import type { RpcAttempt, RpcCall } from './client.ts'
 import type { Block } from './block.ts'
 
 type PinnedMethod = 'eth_call' | 'eth_getProof'
@@ -26,7 +26,7 @@ export function createPin(contract: Hex) {
 
   /** Sends each of `params` with the block's name. Throws `RpcError('non-canonical')` when the block is not canonical there. */
   async function ask(
-    rpc: Rpc,
+    rpc: RpcAttempt,
     method: PinnedMethod,
     block: Block,
     params: readonly ((at: unknown) => readonly unknown[])[],
@@ -39,7 +39,7 @@ export function createPin(contract: Hex) {
     return results
   }
 
-  function encodingOf(rpc: Rpc, method: PinnedMethod, block: Block): Promise<PinEncoding> {
+  function encodingOf(rpc: RpcAttempt, method: PinnedMethod, block: Block): Promise<PinEncoding> {
     const known = encodings.get(method)
     if (known !== undefined) return known
     const trial = tryHashObjects(rpc, probes[method], block)
@@ -49,7 +49,7 @@ export function createPin(contract: Hex) {
   }
 
   /** `eth_getLogs` by block hash; an empty list from a provider that answers so for unknown blocks is checked. */
-  async function askLogs(rpc: Rpc, block: Block): Promise<unknown> {
+  async function askLogs(rpc: RpcAttempt, block: Block): Promise<unknown> {
     const logs = await rpc.ask('eth_getLogs', [{ address: contract, blockHash: block.hash }])
     if (!Array.isArray(logs) || logs.length > 0 || (await rejectsUnknown(rpc))) return logs
     if ((await rpc.ask('eth_getBlockByHash', [block.hash, false])) === null)
@@ -57,7 +57,7 @@ export function createPin(contract: Hex) {
     return logs
   }
 
-  function rejectsUnknown(rpc: Rpc): Promise<boolean> {
+  function rejectsUnknown(rpc: RpcAttempt): Promise<boolean> {
     if (rejectsUnknownBlocks !== undefined) return rejectsUnknownBlocks
     const trial = isRejected(rpc.ask('eth_getLogs', [{ address: contract, blockHash: unknownHash() }]))
     rejectsUnknownBlocks = trial
@@ -69,7 +69,7 @@ export function createPin(contract: Hex) {
 }
 
 /** Probes that a hash object is answered for a known block and rejected for an unknown one. */
-async function tryHashObjects(rpc: Rpc, probe: (at: unknown) => RpcCall, block: Block): Promise<PinEncoding> {
+async function tryHashObjects(rpc: RpcAttempt, probe: (at: unknown) => RpcCall, block: Block): Promise<PinEncoding> {
   const known = rpc.ask(...probe(hashObject(block.hash))).then(
     () => true,
     (error: unknown) => {
@@ -92,7 +92,7 @@ async function isRejected(answer: Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function assertCanonical(rpc: Rpc, block: Block): Promise<void> {
+async function assertCanonical(rpc: RpcAttempt, block: Block): Promise<void> {
   const found = await rpc.ask('eth_getBlockByNumber', [quantity(block.number), false])
   if (found !== null && !isObject(found)) throw new RpcError('fault', 'no block')
   if (found?.hash !== block.hash) throw new RpcError('non-canonical', 'the number has another hash')

@@ -46,7 +46,7 @@ export function isRevert(error: unknown): error is RpcError {
 }
 
 /** The calls of one attempt at a provider. The deadline of the attempt holds for all of them. */
-export type Rpc = Readonly<{
+export type RpcAttempt = Readonly<{
   ask: (method: string, params: readonly unknown[]) => Promise<unknown>
   askAll: (calls: readonly RpcCall[]) => Promise<readonly unknown[]>
 }>

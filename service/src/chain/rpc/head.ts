@@ -5,7 +5,7 @@
 import { msUntil } from '../../lib/async/deadline.ts'
 import { quantity, RpcError } from './answer.ts'
 import type { Block, OnUnchecked } from './block.ts'
-import type { Rpc } from './client.ts'
+import type { RpcAttempt } from './client.ts'
 import { outcomeOf, ReadFailure } from './failover.ts'
 import type { Provider } from './provider.ts'
 import { type Read, readBlockAt } from './reads.ts'
@@ -72,13 +72,13 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
     return head
   }
 
-  async function leadingHead(rpc: Rpc, provider: Provider): Promise<Block> {
+  async function leadingHead(rpc: RpcAttempt, provider: Provider): Promise<Block> {
     const block = await freshHead(rpc, provider)
     if (lag.isBehind(provider.index)) throw new RpcError('behind', `head ${block.number} is behind`)
     return block
   }
 
-  async function freshHead(rpc: Rpc, provider: Provider): Promise<Block> {
+  async function freshHead(rpc: RpcAttempt, provider: Provider): Promise<Block> {
     const block = await taggedBlock.run(rpc, provider)
     assertFresh(block, now(), maxHeadAgeSeconds)
     lag.saw(provider.index, block.number)

@@ -8,7 +8,7 @@ import { type SpanOptions, traced } from '../../lib/async/span.ts'
 import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { createPin, type Pin } from './block-pin.ts'
 import { parseQuantity, RpcError } from './answer.ts'
-import { createRpcConnection, type Rpc, type RpcCall } from './client.ts'
+import { createRpcConnection, type RpcAttempt, type RpcCall } from './client.ts'
 
 export type Provider = Readonly<{
   index: number
@@ -18,7 +18,7 @@ export type Provider = Readonly<{
   latency: Latency
   pin: Pin
   /** Rejects with `RpcError` only. The breaker must have admitted it. */
-  attempt: <T>(run: (rpc: Rpc, provider: Provider) => Promise<T>) => Promise<T>
+  attempt: <T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>) => Promise<T>
   close: () => Promise<void>
 }>
 
@@ -60,7 +60,7 @@ export function createProvider(options: ProviderOptions): Provider {
   }
   return provider
 
-  async function attempt<T>(run: (rpc: Rpc, provider: Provider) => Promise<T>): Promise<T> {
+  async function attempt<T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>): Promise<T> {
     const begun = ticks()
     const until = performance.now() + attemptTimeoutMs
     const askAll = (calls: readonly RpcCall[]) => {
@@ -96,7 +96,7 @@ export function createProvider(options: ProviderOptions): Provider {
   }
 
   /** Asks once; after a failure the next attempt asks again. */
-  function assertChainId(ask: Rpc['ask']): Promise<void> {
+  function assertChainId(ask: RpcAttempt['ask']): Promise<void> {
     chain ??= ask('eth_chainId', []).then((found) => {
       if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
     })

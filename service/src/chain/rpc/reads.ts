@@ -8,11 +8,11 @@ import { isObject } from '../../lib/json.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
 import { isHexData, isWord, parseQuantity, quantity, RpcError, type RpcErrorKind } from './answer.ts'
 import { type Block, type OnUnchecked, parseBlock } from './block.ts'
-import type { Rpc, RpcCall } from './client.ts'
+import type { RpcAttempt, RpcCall } from './client.ts'
 import type { Provider } from './provider.ts'
 
 export type Read<T> = Readonly<{
-  run: (rpc: Rpc, provider: Provider) => Promise<T>
+  run: (rpc: RpcAttempt, provider: Provider) => Promise<T>
   /** Equal for two answers that mean the same. */
   consensusKey: (answer: T) => string
 }>
@@ -26,7 +26,7 @@ export function readBlockAt(at: string, onUnchecked: OnUnchecked): Read<Block> {
 }
 
 export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
-  async function run(rpc: Rpc): Promise<Block> {
+  async function run(rpc: RpcAttempt): Promise<Block> {
     const found = await rpc.ask('eth_getBlockByHash', [hash, false])
     if (found === null) throw new RpcError('non-canonical', 'unknown block')
     const block = parseBlock(found, onUnchecked)
@@ -39,7 +39,7 @@ export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
 /** Reads many blocks in one batch, or one by one where a provider rejects batches. `null` for a number it does not know. */
 export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecked): Read<readonly (Block | null)[]> {
   const calls = numbers.map((number): RpcCall => ['eth_getBlockByNumber', [quantity(number), false]])
-  async function run(rpc: Rpc): Promise<readonly (Block | null)[]> {
+  async function run(rpc: RpcAttempt): Promise<readonly (Block | null)[]> {
     const found = await rpc.askAll(calls).catch((error: unknown) => {
       if (!(error instanceof RpcError) || error.kind !== 'rejected' || calls.length === 1) throw error
       return Promise.all(calls.map((call) => rpc.ask(...call)))
@@ -55,7 +55,7 @@ export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecke
 
 /** Reads the number of the `finalized` block. It is a hint that saves work, so providers need not agree on it. */
 export function readFinalized(onUnchecked: OnUnchecked): Read<bigint | null> {
-  async function run(rpc: Rpc): Promise<bigint | null> {
+  async function run(rpc: RpcAttempt): Promise<bigint | null> {
     const found = await rpc.ask('eth_getBlockByNumber', ['finalized', false]).catch((error: unknown) => {
       if (error instanceof RpcError && error.answered && !error.isFault) return null
       throw error
@@ -82,7 +82,7 @@ function parseCallResult(result: unknown): Hex {
 }
 
 export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]> {
-  async function run(rpc: Rpc, provider: Provider): Promise<readonly ChainLog[]> {
+  async function run(rpc: RpcAttempt, provider: Provider): Promise<readonly ChainLog[]> {
     const logs = parseLogs(await provider.pin.askLogs(rpc, block), contract)
     if (logs.some((log) => log.blockHash !== block.hash || log.blockNumber !== block.number))
       throw new RpcError('fault', 'log of another block')
@@ -106,12 +106,12 @@ export function readLogsBetween(
   }
   const allowed = events && new Set<Hex | undefined>(events)
   /** Most nodes answer a range that ends above their head with the logs up to there. */
-  async function ask(rpc: Rpc): Promise<unknown> {
+  async function ask(rpc: RpcAttempt): Promise<unknown> {
     if ((await rpc.ask('eth_getBlockByNumber', [quantity(to), false])) === null)
       throw new RpcError('behind', 'the last block of the range is unknown')
     return rpc.ask('eth_getLogs', [filter])
   }
-  async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
+  async function run(rpc: RpcAttempt): Promise<readonly ChainLog[]> {
     const found = await ask(rpc).catch(askForLess)
     const logs = parseLogs(found, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
@@ -133,7 +133,7 @@ function logsKey(logs: readonly ChainLog[]): string {
 }
 
 export function readProof(contract: Hex, slots: readonly Hex[], block: Block): Read<EthProof> {
-  async function run(rpc: Rpc, provider: Provider): Promise<EthProof> {
+  async function run(rpc: RpcAttempt, provider: Provider): Promise<EthProof> {
     const [proof] = await provider.pin.ask(rpc, 'eth_getProof', block, [(at) => [contract, slots, at]])
     if (!isProof(proof) || proof.storageProof.length !== slots.length)
       throw new RpcError('fault', 'result of eth_getProof is not a proof of these slots')

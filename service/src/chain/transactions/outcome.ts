@@ -11,7 +11,7 @@ import type { SignedTransaction } from './operations.ts'
 
 /** A mined transaction. `tokenIds` are those that it minted, in order. */
 export type Mined = Readonly<{ txHash: Hex; blockNumber: bigint; blockHash: Hex; tokenIds: readonly bigint[] }>
-export type Outcome = Readonly<{ status: 'CONFIRMED' | 'FAILED'; text: string }>
+export type WriteOutcome = Readonly<{ status: 'CONFIRMED' | 'FAILED'; text: string }>
 
 /**
  * Sends the bytes to the node, once. `sent`: the node has them, or the chain already; `rejected`: the node answered with an error;
@@ -42,7 +42,7 @@ export async function minedOutcome(
   hashes: readonly Hex[],
   contract: Hex,
   options: Parameters<RpcClient>[2] = {},
-): Promise<Outcome | undefined> {
+): Promise<WriteOutcome | undefined> {
   for (const txHash of hashes) {
     const receipt = (await rpc('eth_getTransactionReceipt', [txHash], options)) as Receipt | null
     if (receipt === null) continue
@@ -77,10 +77,10 @@ export async function isOutcomeInChain(
 
 /** Reads until there is an outcome, `waitMs` have passed, or `signal` aborts; an unreachable node counts as none yet. */
 export async function awaitOutcome(
-  ask: () => Promise<Outcome | undefined>,
+  ask: () => Promise<WriteOutcome | undefined>,
   waitMs: number,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
+): Promise<WriteOutcome | undefined> {
   const until = performance.now() + waitMs
   for (let pauseMs = 5; !signal.aborted; pauseMs = Math.min(500, pauseMs * 1.5)) {
     const outcome = await ask().catch(() => undefined)
@@ -92,7 +92,10 @@ export async function awaitOutcome(
 }
 
 /** Parses a stored outcome. */
-export function parseOutcome({ status, text }: Outcome): (Mined & { ok: true; status: 'CONFIRMED' }) | WriteFailure {
+export function parseOutcome({
+  status,
+  text,
+}: WriteOutcome): (Mined & { ok: true; status: 'CONFIRMED' }) | WriteFailure {
   const { txHash, blockNumber, blockHash, tokenIds, superseded } = JSON.parse(text) as StoredOutcome
   if (superseded === true) return writeFailure('SUPERSEDED', txHash)
   if (status === 'FAILED') return writeFailure('REVERTED', txHash)
@@ -100,13 +103,13 @@ export function parseOutcome({ status, text }: Outcome): (Mined & { ok: true; st
 }
 
 /** Formats the outcome that a reopened operation had, so that it can hold again. */
-export function keptOutcome({ status, text }: Outcome): string {
+export function keptOutcome({ status, text }: WriteOutcome): string {
   return JSON.stringify({ ...JSON.parse(text), was: status })
 }
 
 /** Parses what `keptOutcome` has formatted. */
-export function outcomeBefore(kept: string): Outcome {
-  const { was, ...outcome } = JSON.parse(kept) as StoredOutcome & { was: Outcome['status'] }
+export function outcomeBefore(kept: string): WriteOutcome {
+  const { was, ...outcome } = JSON.parse(kept) as StoredOutcome & { was: WriteOutcome['status'] }
   return { status: was, text: JSON.stringify(outcome) }
 }
 
@@ -116,7 +119,7 @@ export function isSuperseded({ outcome }: { readonly outcome: string | null }): 
 }
 
 /** Returns the outcome of a transaction whose nonce another one has used for good. */
-export function supersededOutcome(txHash: Hex): Outcome {
+export function supersededOutcome(txHash: Hex): WriteOutcome {
   return { status: 'FAILED', text: JSON.stringify({ txHash, superseded: true }) }
 }
 

@@ -11,7 +11,7 @@ import {
   isSuperseded,
   keptOutcome,
   minedOutcome,
-  type Outcome,
+  type WriteOutcome,
   outcomeBefore,
   send,
   supersededOutcome,
@@ -137,7 +137,7 @@ export function createRecovery(options: RecoveryOptions) {
    * Returns the outcome of a transaction without a receipt: the former one where its block is in the chain again. It cannot be superseded
    * unless another block is in that place.
    */
-  async function withoutReceipt(operation: Operation): Promise<Outcome | undefined> {
+  async function withoutReceipt(operation: Operation): Promise<WriteOutcome | undefined> {
     const { outcome: kept } = operation
     const isBack = kept !== null && (await isOutcomeInChain(rpc, kept))
     if (kept !== null && isBack === true) return outcomeBefore(kept)
@@ -145,7 +145,7 @@ export function createRecovery(options: RecoveryOptions) {
   }
 
   /** Returns an outcome where another transaction has the nonce, deep enough that this one can never be mined. */
-  async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<Outcome | undefined> {
+  async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<WriteOutcome | undefined> {
     const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe'])
     if (used <= nonce) return undefined
     // It may have been mined between the two questions, and a provider that lags behind does not know it yet.

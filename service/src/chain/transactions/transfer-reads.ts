@@ -10,7 +10,7 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { quantity, requireQuantity } from '../rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { readRegistryVersion } from './registry-version.ts'
-import { digestOf, type RegistryDomain, type Signable } from './typed-data.ts'
+import { registryDigest, type RegistryDomain, type Signable } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import type { TimedBlock } from '../../domain/chain.ts'
 
@@ -109,7 +109,7 @@ const mostGas = '0x4c4b40'
  */
 async function isSignedBy(at: PinnedRpc, domain: RegistryDomain, signed: Signed): Promise<boolean> {
   const { signer, signable, signature } = signed
-  const digest = digestOf(domain, signable)
+  const digest = registryDigest(domain, signable)
   const code = await at('eth_getCode', [signer])
   if (typeof code !== 'string' || !/^0x(?:[0-9a-f]{2})*$/.test(code))
     throw new Error('the answer to eth_getCode is not code')

@@ -34,7 +34,7 @@ export function registryTypedData<Type extends keyof RegistryMessages>(
 }
 
 /** Returns the digest that a signature is checked against. */
-export function digestOf(domain: RegistryDomain, { type, message }: Signable): Hex {
+export function registryDigest(domain: RegistryDomain, { type, message }: Signable): Hex {
   return hashTypedData(registryTypedData(domain, type, message) as Parameters<typeof hashTypedData>[0])
 }
 

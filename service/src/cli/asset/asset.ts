@@ -13,7 +13,7 @@ import { CommandError } from '../session/output.ts'
 import { claimCommand } from './claim.ts'
 import { mintCommand } from './mint.ts'
 import { formatFlags, historyCommand, showCommand } from './show.ts'
-import { addWriteOptions, itemOf, previousRequest, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, itemOption, previousRequest, write, type WriteFlags } from './write.ts'
 
 export function assetCommand(run: RunWork): Command {
   return defineGroup(
@@ -52,7 +52,7 @@ Every command that writes has --dry-run, prints transaction, block and new state
   )
 }
 
-type BindOptions = WriteOptions & { uid: Uint8Array; batch: string; gtin?: string; serial?: string }
+type BindOptions = WriteFlags & { uid: Uint8Array; batch: string; gtin?: string; serial?: string }
 
 function bindCommand(run: RunWork): Command {
   const command = defineCommand('bind', 'Binds a tag to a minted asset. A tag serves one asset for ever.', {
@@ -72,7 +72,7 @@ function bindCommand(run: RunWork): Command {
 async function bind(session: Session, tokenId: bigint, options: BindOptions): Promise<number> {
   const { tags } = session.store
   const { uid, batch: batchId, gtin, serial } = options
-  const item = itemOf({ gtin, serial })
+  const item = itemOption({ gtin, serial })
   const tagHash = tagHashOf(session)
   const allowed = await mayBind(tags, chainOf(session).formerBinding, { tokenId, uid, batchId, item })
   if (!allowed.ok) {
@@ -101,7 +101,7 @@ function stepCommand(run: RunWork, kind: keyof typeof stepNames, description: st
   const name = stepNames[kind]
   const command = defineCommand(name, description, { examples: [`touchstone asset ${name} 7 --dry-run`] })
   return addWriteOptions(command.argument('<id>', 'token id of the asset', argument.tokenId)).action(
-    inSession(run, async (session, tokenId: bigint, options: WriteOptions) => {
+    inSession(run, async (session, tokenId: bigint, options: WriteFlags) => {
       const change = `${changes[kind]} asset ${tokenId}`
       const isApproved = kind !== 'recycle' || !session.store.approvals.isRequired('recycle') || options.dryRun === true
       if (isApproved) return (await write(session, { kind, tokenId }, options, change)).exit
@@ -114,7 +114,7 @@ function stepCommand(run: RunWork, kind: keyof typeof stepNames, description: st
 async function recycleByTwo(
   session: Session,
   tokenId: bigint,
-  { key, json }: WriteOptions,
+  { key, json }: WriteFlags,
   change: string,
 ): Promise<number> {
   const { writer, operations } = chainOf(session)
@@ -130,7 +130,7 @@ async function recycleByTwo(
   return askForApproval(session, { act: 'recycle', subject, requestKey: key ?? null }, json)
 }
 
-type FlagOptions = WriteOptions & { reason: number | 'all'; note?: string }
+type FlagOptions = WriteFlags & { reason: number | 'all'; note?: string }
 
 function flagCommand(
   run: RunWork,
@@ -173,7 +173,7 @@ async function changeFlags(
 }
 
 /** Returns all reports of an asset. Under a key that was used before these are the reports that were resolved then. */
-async function readReports(session: Session, tokenId: bigint, options: WriteOptions): Promise<number> {
+async function readReports(session: Session, tokenId: bigint, options: WriteFlags): Promise<number> {
   const sent = await previousRequest(session, options)
   if (sent?.kind === 'resolve' && sent.tokenId === tokenId) return sent.bits
   const { record } = (await chainOf(session).reader.read(tokenId)).asset

@@ -8,13 +8,13 @@ import { registryTypedData } from '../../chain/transactions/typed-data.ts'
 import { chainId } from '../../domain/chain.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
 import { readRegistry } from './show.ts'
-import { addWriteOptions, previousRequest, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, previousRequest, write, type WriteFlags } from './write.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { formatRefusal, parseTapBytes, resolveTapUrl } from '../tag/verify.ts'
 
-type Options = WriteOptions & {
+type Options = WriteFlags & {
   claimant?: Hex
   tap?: string
   consent?: Hex

@@ -6,14 +6,14 @@ import type { Hex } from '@touchstone/verdict'
 import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
-import { addWriteOptions, itemOf, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, itemOption, write, type WriteFlags } from './write.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { detailsHashOf } from '../../domain/product-details.ts'
 import { readJsonFile } from '../session/files.ts'
 import { operatorOf, type RunWork, type Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 
-type Options = WriteOptions &
+type Options = WriteFlags &
   Metadata & {
     details?: Hex
     metadata?: string
@@ -92,7 +92,7 @@ async function mint(session: Session, options: Options): Promise<number> {
 
 /** Returns the item to mint. Throws when it is another asset's already, before a transaction is sent. */
 async function checkItem({ store }: Session, { gtin, serial, count, id, key }: Options): Promise<ItemKey | null> {
-  const item = itemOf({ gtin, serial })
+  const item = itemOption({ gtin, serial })
   if (item === null) return null
   if (count !== undefined) throw new CommandError('--count mints many assets, and a GTIN and serial name one.')
   const holder = await store.items.tokenOfItem(item)

@@ -9,14 +9,14 @@ import { CommandError, formatJson } from '../session/output.ts'
 import { argument } from '../session/command.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
-export type WriteOptions = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
+export type WriteFlags = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
 type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
 
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
 type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 
 /** Returns the item that two options name, or null without them. */
-export function itemOf({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): ItemKey | null {
+export function itemOption({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): ItemKey | null {
   if (gtin !== undefined && serial !== undefined) return { gtin, serial }
   if (gtin === undefined && serial === undefined) return null
   throw new CommandError('--gtin and --serial belong together.')
@@ -37,7 +37,7 @@ export function addWriteOptions(command: Command): Command {
 export async function write(
   session: Session,
   request: WriteRequest,
-  { dryRun, key = `cli-${randomUUID()}`, json }: WriteOptions,
+  { dryRun, key = `cli-${randomUUID()}`, json }: WriteFlags,
   change: string,
   terms?: string,
 ): Promise<Written> {
@@ -67,7 +67,7 @@ export async function write(
 /** Returns what `sentRequest` returns for the caller's own key. A dry run repeats nothing. */
 export async function previousRequest(
   session: Session,
-  { key, dryRun }: WriteOptions,
+  { key, dryRun }: WriteFlags,
 ): Promise<WriteRequest | null | undefined> {
   return key === undefined || dryRun === true ? undefined : sentRequest(chainOf(session).operations, key)
 }

@@ -12,7 +12,7 @@ import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { putDemoDetails, type DetailsStores } from './details.ts'
-import { type Product, products } from './products.ts'
+import { type DemoProduct, products } from './products.ts'
 import type { Components } from '../../app/components.ts'
 import { chainId } from '../../domain/chain.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
@@ -29,10 +29,10 @@ type CatalogueOptions = Readonly<{
 }>
 
 /** A product on the chain; `index` is its place in the list. */
-export type CatalogueItem = Product & Readonly<{ index: number; tokenId: bigint }>
+export type CatalogueItem = DemoProduct & Readonly<{ index: number; tokenId: bigint }>
 
 /** Returns whether a product carries a tag. */
-export const isBound = ({ state }: Product): boolean => state !== 'MINTED'
+export const isBound = ({ state }: DemoProduct): boolean => state !== 'MINTED'
 
 /** Brings every product to its state. Throws an Error of one sentence when a step is refused that was not made before. */
 export async function fillCatalogue(options: CatalogueOptions): Promise<CatalogueItem[]> {
@@ -55,7 +55,7 @@ export async function fillCatalogue(options: CatalogueOptions): Promise<Catalogu
   return items
 }
 
-async function putMetadata(stores: DetailsStores, { metadata: text, model }: Product): Promise<Hex> {
+async function putMetadata(stores: DetailsStores, { metadata: text, model }: DemoProduct): Promise<Hex> {
   if (text === null) return zeroHash
   const details = model && (await putDemoDetails(stores, model))
   const canonical = canonicalMetadata(details === undefined ? text : { ...text, details })

@@ -6,7 +6,7 @@ import { assetFlags } from '@touchstone/verdict'
 import type { DemoModel } from './details.ts'
 
 /** `state` is the last step; the steps before it are made too. `consumer` (0–3) claims it. */
-export type Product = Readonly<{
+export type DemoProduct = Readonly<{
   metadata: Readonly<Record<string, string>> | null
   gtin: string
   serial: string
@@ -27,10 +27,10 @@ const invisible = (text: string) =>
 const product = (
   gtin: string,
   serial: string,
-  state: Product['state'],
-  metadata: Product['metadata'],
-  later: Pick<Product, 'consumer' | 'flag' | 'recycled' | 'model'> = {},
-): Product => ({ gtin, serial, state, metadata, ...later })
+  state: DemoProduct['state'],
+  metadata: DemoProduct['metadata'],
+  later: Pick<DemoProduct, 'consumer' | 'flag' | 'recycled' | 'model'> = {},
+): DemoProduct => ({ gtin, serial, state, metadata, ...later })
 
 const satchel = {
   name: 'Satchel No. 7',
@@ -43,7 +43,7 @@ const satchel = {
 
 const jacket = { name: 'Terra Rain Jacket', brand: 'Norrvik', sku: 'NV-TRJ-M', origin: 'LT', size: 'M' }
 
-export const products: readonly Product[] = [
+export const products: readonly DemoProduct[] = [
   product('09520001000003', 'H38-000417', 'MINTED', {
     name: 'Harrow 38 Field Watch',
     brand: 'Calder & Wick',

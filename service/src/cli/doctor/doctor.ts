@@ -19,7 +19,7 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
   })
     .option('--json', 'print a JSON object')
     .action(async ({ json }: { json?: true }) => {
-      const findings = await diagnose(process.env)
+      const findings = await diagnoseSettings(process.env)
       const isWell = findings.every(({ state }) => state !== 'wrong')
       process.stdout.write(`${json === true ? formatJson({ ok: isWell, findings }) : format(findings)}\n`)
       process.exitCode = isWell ? 0 : 1
@@ -27,7 +27,7 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
 }
 
 /** Checks what these settings name. */
-export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   const config = settingsOf(env)
   const misspelt = misspeltSettings(env).map(({ name, meant }) =>
     warning('settings', `${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`),

@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test'
 import { makeWalletKeys, noWallets, type WalletKeys } from '../../../test/support/pages/wallets.ts'
 import { readConfig } from '../../app/config/config.ts'
 import { readWallets } from '../../app/wallets.ts'
-import { diagnose } from './doctor.ts'
+import { diagnoseSettings } from './doctor.ts'
 import { checkPasses } from './passes.ts'
 
 const dayMs = 86_400_000
@@ -30,7 +30,7 @@ describe('the doctor of wallet passes', () => {
   it('is a part of touchstone doctor, and says what a start would refuse', async () => {
     const passesIn = async (env: Record<string, string>) =>
       (
-        await diagnose({
+        await diagnoseSettings({
           PASSPORT_SIGNING: 'on',
           DATA_DIR: keys.at('data'),
           VERIFICATION_PORT: '0',

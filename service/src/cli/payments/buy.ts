@@ -8,7 +8,7 @@ import type { PaymentRequired } from '@x402/core/types'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import type { LocalAccount } from 'viem'
 import { sleep } from '../../lib/async/sleep.ts'
-import { fetchJson, type Answer } from './fetch-json.ts'
+import { fetchJson, type JsonResponse } from './fetch-json.ts'
 import { formatDollars } from './money.ts'
 import { isObject } from '../../lib/json.ts'
 import { identifierExtension } from '../../payments/x402/identifier.ts'
@@ -72,7 +72,7 @@ function createClient(account: LocalAccount): x402Client {
 }
 
 /** Parses the payment requirements and keeps the one entry that this command can pay. */
-function parseRequired(client: x402HTTPClient, { headers, body }: Answer) {
+function parseRequired(client: x402HTTPClient, { headers, body }: JsonResponse) {
   try {
     const required = client.getPaymentRequiredResponse((name) => headers.get(name), body)
     const entry = required.accepts.find(
@@ -105,7 +105,7 @@ function parseTerms(entry: unknown): Terms | null {
 }
 
 /** Retries with the same payment until it has an end. Where every answer says that nothing was charged, the last one is the end. */
-async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<Answer> {
+async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number): Promise<JsonResponse> {
   const end = performance.now() + retryMs
   let isUncharged = true
   for (;;) {
@@ -125,16 +125,16 @@ async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<
 }
 
 /** Returns whether the next try may be answered otherwise, by the gateway or by a proxy in front of it. */
-function isPassing({ status }: Answer): boolean {
+function isPassing({ status }: JsonResponse): boolean {
   return status >= 500 || status === 408 || status === 429
 }
 
 /** A payment over a quota is not looked at. After an answer that leaves the outcome open, this proves nothing about that one. */
-function provesUncharged({ status, body }: Answer): boolean {
+function provesUncharged({ status, body }: JsonResponse): boolean {
   return status === 429 || uncharged.has((body as { error?: unknown } | null)?.error)
 }
 
-function formatRefusal(answer: Answer, payer: string): string {
+function formatRefusal(answer: JsonResponse, payer: string): string {
   const sentence = `Nothing was bought: ${formatAnswer(answer)}`
   const { error } = (answer.body ?? {}) as { error?: unknown }
   if (error !== 'insufficient_funds') return sentence
@@ -142,7 +142,7 @@ function formatRefusal(answer: Answer, payer: string): string {
 }
 
 /** Formats an untrusted response for people. */
-function formatAnswer({ status, body }: Answer, fields: readonly string[] = ['error', 'message']): string {
+function formatAnswer({ status, body }: JsonResponse, fields: readonly string[] = ['error', 'message']): string {
   const found = (body ?? {}) as Record<string, unknown>
   const text = fields.flatMap((name) => (typeof found[name] === 'string' ? [found[name]] : [])).join(': ')
   return cleanText(`${status} ${text}`.trim(), { max: 250 })

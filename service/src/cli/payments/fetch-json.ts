@@ -3,7 +3,7 @@ import { textWithin } from '../../lib/bytes.ts'
 import { parseUniqueJson } from '../../lib/json.ts'
 
 /** `body` is null when it is not JSON, or names a member twice. */
-export type Answer = { readonly status: number; readonly headers: Headers; readonly body: unknown }
+export type JsonResponse = { readonly status: number; readonly headers: Headers; readonly body: unknown }
 
 type FetchJsonOptions = {
   readonly method?: string
@@ -20,7 +20,7 @@ type FetchJsonOptions = {
 export async function fetchJson(
   url: URL,
   { timeoutMs = 10_000, maxBytes = 262_144, headers = {}, redirect = 'error', ...init }: FetchJsonOptions = {},
-): Promise<Answer> {
+): Promise<JsonResponse> {
   const { origin } = url
   const signal = AbortSignal.timeout(timeoutMs)
   const failed = (otherwise: string) =>

@@ -25,10 +25,10 @@ export function addressFile(dataDir: string): string {
 
 /** Reads the address file. Returns null when it is missing or holds no address; throws when it is not readable. */
 export async function readAddress(path: string): Promise<Address | null> {
-  return parseAddress((await readText(path)) ?? '')
+  return parseAddressFile((await readText(path)) ?? '')
 }
 
-export function parseAddress(text: string): Address | null {
+export function parseAddressFile(text: string): Address | null {
   const { pid, port, token, network } = parseJsonObject(text) ?? {}
   const isLegal = Number.isInteger(pid) && Number.isInteger(port) && typeof token === 'string'
   return isLegal ? ({ pid, port, token, network } as Address) : null
@@ -70,7 +70,7 @@ export const silenceMs = 15_000
  */
 export function touch(path: string, { token }: Keyed): boolean {
   try {
-    const holder = parseAddress(readFileSync(path, 'utf8'))
+    const holder = parseAddressFile(readFileSync(path, 'utf8'))
     if (holder !== null && holder.token !== token) return false
     const now = new Date()
     if (holder !== null) utimesSync(path, now, now)
@@ -105,7 +105,7 @@ export async function listenBeside(path: string, own: Keyed): Promise<Server> {
  * Returns whether a process listens on the socket of this holder, in whichever container of this machine. The kernel connects to a
  * process that is paused, or busy with a long statement.
  */
-export async function isListening(path: string, holder: Keyed): Promise<boolean> {
+export async function isHolderListening(path: string, holder: Keyed): Promise<boolean> {
   const socket = connect(socketFile(path, holder))
   try {
     await once(socket, 'connect')

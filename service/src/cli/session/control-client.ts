@@ -10,11 +10,11 @@ import { readConfig } from '../../app/config/config.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { handleSignals } from '../serve/signals.ts'
-import { type Address, addressFile, isElsewhere, isListening, lastTouch, readAddress } from './address-file.ts'
+import { type Address, addressFile, isElsewhere, isHolderListening, lastTouch, readAddress } from './address-file.ts'
 import { commandRights } from './command-rights.ts'
 
 /** One line of the response, a JSON object. */
-export type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
+export type ControlLine = { readonly out: string } | { readonly err: string } | { readonly exit: number }
 
 /**
  * Output of a command, the folder of its relative file names, and a signal. The signal aborts when the command is interrupted or its caller
@@ -59,16 +59,16 @@ export async function drainOf(stream: Writable, interrupted: AbortSignal): Promi
 }
 
 /** A process that holds a data folder. `elsewhere`: in another container or on another machine. */
-export type Holder = { readonly pid: number; readonly elsewhere: boolean }
+export type FolderHolder = { readonly pid: number; readonly elsewhere: boolean }
 
 /** Returns the process that holds the data folder, or null. A slow one counts as alive, so that its folder is not acquired. */
-export async function holderOf(dataDir: string): Promise<Holder | null> {
+export async function holderOf(dataDir: string): Promise<FolderHolder | null> {
   const path = addressFile(dataDir)
   const address = await readAddress(path)
   if (address === null) return null
   const elsewhere = isElsewhere(address)
   const isAlive = elsewhere
-    ? (await isListening(path, address)) || (await lastTouch(path)) !== null
+    ? (await isHolderListening(path, address)) || (await lastTouch(path)) !== null
     : (await challenge(address, 3_000)) !== 'none'
   return isAlive ? { pid: address.pid, elsewhere } : null
 }
@@ -135,7 +135,7 @@ async function relay(body: AsyncIterable<Uint8Array>, io: CommandIo): Promise<nu
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     for (const text of lines) {
-      const line = JSON.parse(text) as Line
+      const line = JSON.parse(text) as ControlLine
       if ('exit' in line) exit = line.exit
       else if ('out' in line) io.out(line.out)
       else io.err(line.err)

@@ -22,7 +22,7 @@ import {
   lastTouch,
   listenBeside,
   ownNetwork,
-  parseAddress,
+  parseAddressFile,
   readAddress,
   readText,
   silenceMs,
@@ -30,7 +30,15 @@ import {
   touch,
   touchMs,
 } from './address-file.ts'
-import { drainOf, holderOf, proofOf, requestMac, type CommandIo, type Holder, type Line } from './control-client.ts'
+import {
+  drainOf,
+  holderOf,
+  proofOf,
+  requestMac,
+  type CommandIo,
+  type FolderHolder,
+  type ControlLine,
+} from './control-client.ts'
 
 /** Runs a command and returns its exit code. */
 export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
@@ -77,7 +85,7 @@ export async function assertDataFolderFree(dataDir: string): Promise<void> {
   if (holder?.elsewhere === false) throw heldBy(holder, dataDir)
 }
 
-function heldBy({ pid, elsewhere }: Holder, dataDir: string): ConfigError {
+function heldBy({ pid, elsewhere }: FolderHolder, dataDir: string): ConfigError {
   return new ConfigError(
     elsewhere
       ? `A service in another container, or on another machine, holds the data folder ${dataDir}: run the command there (docker exec), or end that service first.`
@@ -137,7 +145,7 @@ export async function acquireServiceLock({
 
 type Acquired =
   | { readonly ok: true; readonly lock: DataDirectoryLock }
-  | { readonly ok: false; readonly holder: Holder }
+  | { readonly ok: false; readonly holder: FolderHolder }
 
 /**
  * Acquires a data folder for this process, or returns the process that holds it. Calls `onLost` when another process acquired it
@@ -217,7 +225,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, state
   const [left, interrupted] = [new AbortController(), new AbortController()]
   response.once('close', () => left.abort())
   response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
-  const send = (line: Line) => void (left.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
+  const send = (line: ControlLine) => void (left.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
   const { id, argv, cwd } = command
   const signal = AbortSignal.any([left.signal, interrupted.signal, state.stopping.signal])
   const drained = () => drainOf(response, signal)
@@ -238,7 +246,7 @@ async function readCommand(request: IncomingMessage): Promise<{ id: string; argv
  * Writes the address file. Returns null when the folder is ours, else the process that holds it. A link is made atomically, so that
  * of two processes that start together only one succeeds.
  */
-async function writeAddress(dataDir: string, own: Address): Promise<Holder | null> {
+async function writeAddress(dataDir: string, own: Address): Promise<FolderHolder | null> {
   const path = addressFile(dataDir)
   const mine = `${path}.${own.token.slice(0, 12)}`
   try {
@@ -296,7 +304,7 @@ async function removeStale(path: string, text: string, mine: string): Promise<vo
   try {
     if ((await readText(path)) !== text) return
     await rm(path, { force: true })
-    const address = parseAddress(text)
+    const address = parseAddressFile(text)
     if (address !== null) await rm(socketFile(path, address), { force: true })
   } finally {
     await rm(claim, { force: true })

@@ -7,8 +7,8 @@ import { parseTokenId, type Verdict } from '@touchstone/verdict'
 import { parseHex } from '../../lib/bytes.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import { parseDigitalLink, parsePassportPath } from '../../passport/digital-link.ts'
-import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
-import type { RegisteredTag, StoredBatch } from '../../tap/tag-registry.ts'
+import { diagnoseTagUrl, type Diagnosis } from '../../tap/provisioning/doctor.ts'
+import type { RegisteredTag, RegisteredBatch } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
@@ -18,7 +18,7 @@ import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
 
-export function doctorCommand(run: RunWork): Command {
+export function tagDoctorCommand(run: RunWork): Command {
   return defineCommand(
     'doctor',
     'Explains whether the address of a tag verifies now, and why not: link, keys, ledger, registration, chain.',
@@ -54,7 +54,7 @@ type Report = Omit<Diagnosis, 'ok' | 'findings'> & Readonly<{ ok: boolean }> & S
 
 async function examine(session: Session, url: string, uids: readonly Uint8Array[]): Promise<Report> {
   const { store } = session
-  const diagnosis = await diagnose(url, { batches: store.tagKeys.keys.candidates(), uids })
+  const diagnosis = await diagnoseTagUrl(url, { batches: store.tagKeys.keys.candidates(), uids })
   const batch = diagnosis.batchId === null ? undefined : await store.tags.batch(diagnosis.batchId)
   const stages: Stage[] = [linkStage(session, url), keyStage(session, diagnosis, batch)]
   const uid = diagnosis.uid === null ? null : parseHex(diagnosis.uid)
@@ -114,7 +114,7 @@ function targetOf(path: string): Target | null {
 }
 
 /** Names the keys and the batch. The status is that of the database, which all instances share. */
-function keyStage({ store }: Session, diagnosis: Diagnosis, batch: StoredBatch | undefined): Stage {
+function keyStage({ store }: Session, diagnosis: Diagnosis, batch: RegisteredBatch | undefined): Stage {
   const { findings, uid, counter, batchId, tagByte, macInput, scheme, fileKeyNo } = diagnosis
   const isRevoked = batch?.status === 'revoked' && !findings.some(({ code }) => code === 'revoked_batch')
   return {

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
-import { type BatchRecord, createKeyRing, importedBatch, newBatch, type StoredBatch } from '../../tap/keys/batch.ts'
+import { type BatchRecord, createKeyRing, importedBatch, newBatch, type BatchKeyRecord } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
 import { proveKeys } from '../../tap/provisioning/key-proof.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
@@ -138,7 +138,7 @@ async function rekeyBatch(
   else if (masterFile !== undefined) io.err(unproved)
 }
 
-async function withKeysOf(path: string, former: StoredBatch, changes: RekeyOptions): Promise<BatchRecord> {
+async function withKeysOf(path: string, former: BatchKeyRecord, changes: RekeyOptions): Promise<BatchRecord> {
   const { metaKey: _meta, fileMaster: _master, derivation, derivationVersion, ...kept } = former
   const scheme = changes.scheme ?? { derivation, ...(derivationVersion !== undefined && { derivationVersion }) }
   const record = importedBatch({ ...kept, ...changes, scheme, ...(await readMasterFile(path, scheme)) })
@@ -149,7 +149,7 @@ async function withKeysOf(path: string, former: StoredBatch, changes: RekeyOptio
 /** Throws `CommandError` for a batch whose chips exist: no chip has keys that are made now. */
 async function withRandomKeys(
   { store }: Session,
-  { id, epoch, systemId, macInput, demo, status, derivation }: StoredBatch,
+  { id, epoch, systemId, macInput, demo, status, derivation }: BatchKeyRecord,
   changes: RekeyOptions,
 ): Promise<BatchRecord> {
   if (Object.keys(changes).length > 0 || derivation !== 'an10922')

@@ -1,7 +1,7 @@
 /** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
-import type { StoredBatch } from '../../tap/keys/batch.ts'
+import type { BatchKeyRecord } from '../../tap/keys/batch.ts'
 import {
   keyRow,
   keyRowFormats,
@@ -77,7 +77,7 @@ async function printKeys({ store, io }: Session, address: string, options: Optio
 }
 
 /** Returns the batch with its keys. Throws `CommandError` when they are elsewhere, or the epoch is another. */
-export function getBatch(store: Session['store'], id: string, epoch?: number): StoredBatch {
+export function getBatch(store: Session['store'], id: string, epoch?: number): BatchKeyRecord {
   const batch = store.tagKeys.record(id)
   if (batch === undefined)
     throw new CommandError(
@@ -91,7 +91,7 @@ export function getBatch(store: Session['store'], id: string, epoch?: number): S
 }
 
 /** Returns the masters of a batch; `boltcard` needs no application master. Throws `CommandError` when that is elsewhere. */
-export async function getMasters(store: Session['store'], { id, derivation }: StoredBatch): Promise<Masters> {
+export async function getMasters(store: Session['store'], { id, derivation }: BatchKeyRecord): Promise<Masters> {
   const app = await store.tagKeys.appMaster(id)
   if (app === undefined && derivation !== 'boltcard')
     throw new CommandError(

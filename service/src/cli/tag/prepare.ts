@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
-import type { StoredBatch } from '../../tap/keys/batch.ts'
+import type { BatchKeyRecord } from '../../tap/keys/batch.ts'
 import {
   type Masters,
   keyRow,
@@ -98,7 +98,7 @@ const extensions: Readonly<Record<KeyRowFormat, string>> = {
 }
 
 /** A chip with the data of its own row. */
-type PreparedChip = { readonly row: ImportRow; readonly batch: StoredBatch; readonly template: TagTemplate }
+type PreparedChip = { readonly row: ImportRow; readonly batch: BatchKeyRecord; readonly template: TagTemplate }
 
 /** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
 export async function prepareChips(

@@ -9,7 +9,7 @@ import { importCommand } from './import/import.ts'
 import { keysCommand } from './keys.ts'
 import { prepareCommand } from './prepare.ts'
 import { templateCommand } from './template.ts'
-import { doctorCommand } from './doctor.ts'
+import { tagDoctorCommand } from './doctor.ts'
 import { verifyTagCommand } from './verify.ts'
 import { writeCommand } from './write/write.ts'
 
@@ -25,7 +25,7 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
       writeCommand(run),
       importCommand(run),
       verifyTagCommand(run),
-      doctorCommand(run),
+      tagDoctorCommand(run),
       commitmentsCommand(run),
       emulateCommand(run),
     ],

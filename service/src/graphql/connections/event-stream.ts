@@ -11,7 +11,13 @@ import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
 import type { GraphqlContext } from '../context.ts'
 import { faultError } from '../errors.ts'
-import { failure, type HttpAnswer, operationRequest, type OperationSteps, requestFailure } from '../server/operation.ts'
+import {
+  errorAnswer,
+  type HttpAnswer,
+  operationRequest,
+  type OperationSteps,
+  requestFailure,
+} from '../server/operation.ts'
 import type { Connection, Connections } from './connections.ts'
 import { createResultMaker, type Results } from './results.ts'
 
@@ -85,11 +91,11 @@ export function createStreamOperation(options: EventStreamOptions): StreamOperat
 function admit(connections: Connections, connection: Connection, { id }: ApiKey): HttpAnswer | null {
   const again = { 'Retry-After': retryAfterSeconds }
   if (!connections.hasRoom())
-    return failure(503, 'RATE_LIMITED', 'The service has no room for another connection. Try again later.', again)
+    return errorAnswer(503, 'RATE_LIMITED', 'The service has no room for another connection. Try again later.', again)
   connections.add(connection)
   if (connections.claim(connection, id) === null) return null
   connections.remove(connection)
-  return failure(
+  return errorAnswer(
     429,
     'RATE_LIMITED',
     `An API key may have ${connections.maxPerKey} connections. Close one first.`,

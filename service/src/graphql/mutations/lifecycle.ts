@@ -12,7 +12,15 @@ import { operationKeyOf as approvalOperation } from '../../access/approvals/stor
 import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isFilled, type Input, type InputError, type InputReader, type Maybe, type Valid } from './inputs.ts'
-import { actorOf, mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
+import {
+  actorOf,
+  mutation,
+  productPayload,
+  rejected,
+  rejectedAt,
+  type MutationOutcome,
+  type Writes,
+} from './mutation.ts'
 import { type ModelDeps, modelError } from './models.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
 
@@ -83,7 +91,7 @@ export function createLifecycleMutations(
     },
   )
 
-  async function recycled({ tokenId }: Recycling, result: WriteOutcome, context: GraphqlContext) {
+  async function recycled({ tokenId }: Recycling, result: MutationOutcome, context: GraphqlContext) {
     if (!result.ok && result.code === 'NOT_OWNER') return rejectedAt('signature', howToSign.RECYCLE)
     return productPayload(tokenId, result, context)
   }

@@ -41,7 +41,7 @@ export function rejectedAt(field: string, message: string) {
 }
 
 /** The payload of a step of the lifecycle. The product is null while the index is behind. */
-export async function productPayload(tokenId: bigint, result: WriteOutcome, { loaders }: GraphqlContext) {
+export async function productPayload(tokenId: bigint, result: MutationOutcome, { loaders }: GraphqlContext) {
   if (!result.ok) return rejected(result.errors, result.txHash)
   const product = result.indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
   return { success: true, errors: [], txHash: result.txHash, product }
@@ -70,7 +70,7 @@ export type Written = Readonly<{
 }>
 type WriteFailure = Extract<WriteResult, { ok: false }>
 type FailureCode = WriteFailure['code']
-export type WriteOutcome =
+export type MutationOutcome =
   | Written
   | Readonly<{ ok: false; code: FailureCode; errors: readonly InputError[]; txHash: Hex | undefined }>
 
@@ -94,7 +94,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     context: GraphqlContext,
     fields: FailureFields = {},
     more: WriteExtras = {},
-  ): Promise<WriteOutcome> {
+  ): Promise<MutationOutcome> {
     const result = await writer.write(request, { idempotencyKey, by: actorOf(context), ...more })
     if (!result.ok) return failed(result, fields)
     const { txHash, repeated } = result
@@ -111,7 +111,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
   }
 
   /** Returns why the contract would reject a request now, or null. Throws CHAIN_UNAVAILABLE. */
-  async function rejectionOf(request: WriteRequest): Promise<Extract<WriteOutcome, { ok: false }> | null> {
+  async function rejectionOf(request: WriteRequest): Promise<Extract<MutationOutcome, { ok: false }> | null> {
     const result = await writer.simulate(request)
     return result.ok ? null : failed(result, {})
   }
@@ -123,7 +123,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     context: GraphqlContext,
     fields: FailureFields = {},
     more: WriteExtras = {},
-  ): Promise<WriteOutcome> {
+  ): Promise<MutationOutcome> {
     return writeWithNextKey((tried) =>
       executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields, more),
     )
@@ -176,6 +176,9 @@ const fieldOf: FailureFields = {
   IDEMPOTENCY_CONFLICT: 'idempotencyKey',
 }
 
-function failed({ code, message, txHash }: WriteFailure, fields: FailureFields): Extract<WriteOutcome, { ok: false }> {
+function failed(
+  { code, message, txHash }: WriteFailure,
+  fields: FailureFields,
+): Extract<MutationOutcome, { ok: false }> {
   return { ok: false, code, errors: [{ field: fields[code] ?? fieldOf[code] ?? 'input', message }], txHash }
 }

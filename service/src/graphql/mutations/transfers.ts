@@ -6,11 +6,11 @@ import { parseTokenId, type Hex } from '@touchstone/verdict'
 import { keccak256, zeroHash } from 'viem'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
-import { digestOf } from '../../chain/transactions/typed-data.ts'
+import { registryDigest } from '../../chain/transactions/typed-data.ts'
 import type { Database } from '../../db/database.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
-import { answerRequest, answers, offerOf, type Terms } from '../../ownership/consents.ts'
+import { answerRequest, answers, offerOf, type OfferTerms } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
@@ -23,7 +23,7 @@ type CheckedOffer =
   | { readonly ok: false; readonly errors: readonly InputError[] }
 type SignedOffer = Omit<Extract<CheckedOffer, { ok: true }>, 'ok'> & {
   readonly position: TransferPosition
-  readonly terms: Terms
+  readonly terms: OfferTerms
   readonly signature: Hex
 }
 
@@ -37,7 +37,7 @@ export function createTransferMutations(
     readOffer,
     async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
       const position = await transfers.position(tokenId)
-      const terms: Terms = { tokenId, from: position.record.owner, to, expiry, messageHash: message.hash }
+      const terms: OfferTerms = { tokenId, from: position.record.owner, to, expiry, messageHash: message.hash }
       const signed = await checkOffer(position, terms, signature)
       if (!signed.ok) return rejected(signed.errors)
       const { hash, body } = message
@@ -49,7 +49,7 @@ export function createTransferMutations(
   )
 
   /** Returns the nonce over which the owner signed these terms, or every reason against the offer. */
-  async function checkOffer(position: TransferPosition, terms: Terms, signature: Hex): Promise<CheckedOffer> {
+  async function checkOffer(position: TransferPosition, terms: OfferTerms, signature: Hex): Promise<CheckedOffer> {
     const { offer } = position
     const isSigned = async (nonce: number) =>
       nonce >= 0 && transfers.isSignedBy({ signer: terms.from, signable: offerOf(terms, nonce), signature }, position)
@@ -68,7 +68,7 @@ export function createTransferMutations(
 
   async function sendOffer({ position, terms, signature, nonce, isPending }: SignedOffer, context: GraphqlContext) {
     const id = idOf(terms, nonce)
-    const digest = digestOf(transfers.domain, offerOf(terms, nonce))
+    const digest = registryDigest(transfers.domain, offerOf(terms, nonce))
     const { from: _, ...call } = terms
     const request = { kind: 'initiateTransferBySig', ...call, signature } as const
     const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
@@ -173,7 +173,7 @@ export function createTransferMutations(
 }
 
 /** Returns the id of the transfer that an offer makes: the offer raises the nonce that was signed. */
-function idOf({ tokenId }: Terms, nonce: number): string {
+function idOf({ tokenId }: OfferTerms, nonce: number): string {
   return `${tokenId}-${nonce + 1}`
 }
 
@@ -213,7 +213,7 @@ function indexedTransfer({ loaders }: GraphqlContext, id: string): Promise<Trans
 }
 
 /** Returns the offer as the index will have it. */
-function pendingTransfer(id: string, terms: Terms, txHash: Hex, { block }: TransferPosition): TransferRow {
+function pendingTransfer(id: string, terms: OfferTerms, txHash: Hex, { block }: TransferPosition): TransferRow {
   const { tokenId, from, to, expiry, messageHash } = terms
   return {
     pk: 0n, // it is on no page yet

@@ -92,7 +92,7 @@ const leaves = {
   updatedBefore: (value: string) => ({ kind: 'updatedBefore', value }),
   ids: (values: readonly string[]) => {
     if (values.length > maxIds) throw graphqlError('TOO_COMPLEX', `"ids" has at most ${maxIds} ids.`)
-    return { kind: 'tokens', value: values.map((id) => String(parseProductId(id))) }
+    return { kind: 'tokens', value: values.map((id) => String(requireTokenId(id))) }
   },
   gtin: (value: string) => ({ kind: 'gtin', value: parseText('gtin', value) }),
   serialNumber: (value: string) => ({ kind: 'serial', value: parseText('serialNumber', value) }),
@@ -119,7 +119,7 @@ export function parseOwner(field: string, value: string): Hex {
 }
 
 /** Throws BAD_USER_INPUT when the text is not a decimal token id. */
-export function parseProductId(text: string): bigint {
+export function requireTokenId(text: string): bigint {
   const tokenId = parseTokenId(text)
   if (tokenId === null) throw graphqlError('BAD_USER_INPUT', 'A product id is the decimal token id, such as 7.')
   return tokenId

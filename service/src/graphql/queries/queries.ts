@@ -10,7 +10,7 @@ import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { cleanLine } from '../../domain/text.ts'
 import { fieldResolvers, type ProductFieldDeps } from './fields.ts'
-import { parseOwner, parseFilter, parseProductId, type ProductFilter } from './filter.ts'
+import { parseOwner, parseFilter, requireTokenId, type ProductFilter } from './filter.ts'
 import { isGiven, listKey, type PageArguments, readConnection } from './pages.ts'
 
 export type QueryDeps = ProductFieldDeps & {
@@ -31,7 +31,7 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
     Node: { __resolveType: (row: object) => ('initiatedAt' in row ? 'Transfer' : 'Product') },
     Query: {
       async product(_root: unknown, { id, block }: { id: string } & AtBlock, context: GraphqlContext) {
-        const tokenId = parseProductId(id)
+        const tokenId = requireTokenId(id)
         const at = await findBlock(block, context)
         return at ? context.loaders.pastProduct.load({ tokenId, at }) : context.loaders.productByToken.load(tokenId)
       },
@@ -60,7 +60,7 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
         const { transfers } = context.lists
         const { productId, status = null } = given
         const filter = parseTransferFilter(given.filter)
-        const tokenId = typeof productId === 'string' ? parseProductId(productId) : null
+        const tokenId = typeof productId === 'string' ? requireTokenId(productId) : null
         const at = await findBlock(given.block, context)
         if (at) return pastTransfers({ tokenId, status, ...filter, at }, given, context)
         return readConnection<TransferRow>(

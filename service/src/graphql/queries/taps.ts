@@ -7,7 +7,7 @@ import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { isGiven, listKey, type PageArguments, readConnection } from './pages.ts'
-import { parseProductId } from './filter.ts'
+import { requireTokenId } from './filter.ts'
 
 type Given<T> = { readonly [K in keyof T]?: T[K] | null }
 type TapsArguments = PageArguments & {
@@ -84,7 +84,7 @@ function readTaps(given: PageArguments, filter: TapFilter, tagHash: Hex | null |
 /** Returns the tag of a product, null where it has none, undefined where no product is named. */
 async function findTag(productId: string | null | undefined, { loaders }: GraphqlContext) {
   if (!isGiven(productId)) return undefined
-  const product = await loaders.productByToken.load(parseProductId(productId))
+  const product = await loaders.productByToken.load(requireTokenId(productId))
   if (product === null || product.tagHash === null) return null
   loaders.productByTag.prime(product.tagHash, product) // each of its taps names it
   return product.tagHash

@@ -8,7 +8,7 @@ import { retryAfterSeconds } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
 import type { CreateContext, GraphqlContext } from '../context.ts'
-import { faultError, graphqlError, type ErrorCode, type FormatError } from '../errors.ts'
+import { faultError, graphqlError, type GraphqlErrorCode, type FormatError } from '../errors.ts'
 import { withReference } from './trusted-documents.ts'
 import { costExtensions, type PrepareOperation } from './prepare.ts'
 
@@ -72,11 +72,11 @@ const needsStream = 'Send a subscription with Accept: text/event-stream, or over
 
 /** Answers a request that is no operation. */
 export function requestFailure(status: number, headers: Headers = {}): HttpAnswer {
-  return failure(status, 'BAD_USER_INPUT', messages[status] ?? 'The request is not GraphQL over HTTP.', headers)
+  return errorAnswer(status, 'BAD_USER_INPUT', messages[status] ?? 'The request is not GraphQL over HTTP.', headers)
 }
 
 /** Returns the answer with one error. */
-export function failure(status: number, code: ErrorCode, message: string, headers: Headers): HttpAnswer {
+export function errorAnswer(status: number, code: GraphqlErrorCode, message: string, headers: Headers): HttpAnswer {
   const text = JSON.stringify({ errors: [{ message, extensions: { code } }] })
   return [text, { status, headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' } }]
 }

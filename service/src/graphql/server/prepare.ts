@@ -94,10 +94,13 @@ export function createPrepareOperation({
     if (!('kind' in document)) return { ok: false, errors: document }
     const operation = getOperationAST(document, operationName) ?? null
     if (operation === null)
-      return rejected('BAD_USER_INPUT', 'Name the operation to run in operationName: the document has several or none.')
+      return rejectedOperation(
+        'BAD_USER_INPUT',
+        'Name the operation to run in operationName: the document has several or none.',
+      )
     const variableValues = variables ?? {}
     const tooLarge = variablesError(variableValues)
-    if (tooLarge !== null) return rejected(...tooLarge)
+    if (tooLarge !== null) return rejectedOperation(...tooLarge)
     const definitions = operation.variableDefinitions ?? []
     const { coerced, errors } = getVariableValues(schema, definitions, variableValues, {
       maxErrors: mostVariableErrors,
@@ -136,7 +139,7 @@ function parseDocument(query: string): DocumentNode | GraphQLError {
   }
 }
 
-export function rejected(...error: Parameters<typeof graphqlError>): Prepared {
+export function rejectedOperation(...error: Parameters<typeof graphqlError>): Prepared {
   return { ok: false, errors: [graphqlError(...error)] }
 }
 

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs'
 import { GraphQLError, parse, validate, type GraphQLSchema } from 'graphql'
 import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
-import { type PrepareOperation, rejected } from './prepare.ts'
+import { type PrepareOperation, rejectedOperation } from './prepare.ts'
 
 /** Texts by the lower-case hex of their SHA-256. */
 export type TrustedDocuments = ReadonlyMap<string, string>
@@ -55,13 +55,13 @@ export function prepareTrusted(prepare: PrepareOperation, documents: TrustedDocu
     const { query, documentId, extensions } = request
     const hash = hashOf({ documentId, extensions })
     if (documents === null)
-      return hash === undefined || query !== '' ? prepare(request) : rejected('BAD_USER_INPUT', keepsNone)
-    if (hash === undefined) return texts.has(query) ? prepare(request) : rejected('FORBIDDEN', untrusted)
+      return hash === undefined || query !== '' ? prepare(request) : rejectedOperation('BAD_USER_INPUT', keepsNone)
+    if (hash === undefined) return texts.has(query) ? prepare(request) : rejectedOperation('FORBIDDEN', untrusted)
     const document = documents.get(hash)
-    if (document === undefined) return rejected('FORBIDDEN', untrusted)
+    if (document === undefined) return rejectedOperation('FORBIDDEN', untrusted)
     return query === '' || query === document
       ? prepare({ ...request, query: document })
-      : rejected('BAD_USER_INPUT', 'The query and its hash are of two documents: send one of them.')
+      : rejectedOperation('BAD_USER_INPUT', 'The query and its hash are of two documents: send one of them.')
   }
 }
 

@@ -8,7 +8,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { type EventDispatcher, type LoadPayloads, notLoaded, queueLimit } from './dispatcher.ts'
 
-export type EventStreamOptions<Payload> = {
+export type SubscriptionOptions<Payload> = {
   readonly dispatcher: Pick<EventDispatcher<Payload>, 'subscribe' | 'newest'>
   readonly outbox: Pick<OutboxStore, 'range'>
   readonly load: LoadPayloads<Payload>
@@ -28,7 +28,7 @@ const replaySize = queueLimit / 2
 
 /** Returns the events of one reader, in order, each once. `return` ends it at once, even while `next` is pending. */
 export function createEventStream<Payload>(
-  { dispatcher, outbox, load, goneError, log }: EventStreamOptions<Payload>,
+  { dispatcher, outbox, load, goneError, log }: SubscriptionOptions<Payload>,
   { filter, after, isWanted = () => true }: StreamRequest<Payload>,
 ): AsyncIterableIterator<Payload, undefined> {
   const done = { done: true, value: undefined } as const

@@ -18,7 +18,7 @@ import type { GraphqlContext, Loaders } from '../context.ts'
 import { permits } from '../../access/rights.ts'
 import { graphqlError } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
-import { parseProductId } from '../queries/filter.ts'
+import { requireTokenId } from '../queries/filter.ts'
 import { defaultPage, isGiven, maxPage } from '../queries/pages.ts'
 import type { ResolverMap } from '../schema.ts'
 import type { EventDispatcher, LoadPayloads } from './dispatcher.ts'
@@ -120,7 +120,7 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
           { productId, after }: { productId: string; after?: string | null },
           context: GraphqlContext,
         ) {
-          return subscribeTo({ topic: 'transfer', tokenId: parseProductId(productId) }, after, context)
+          return subscribeTo({ topic: 'transfer', tokenId: requireTokenId(productId) }, after, context)
         },
         resolve,
       },
@@ -138,7 +138,7 @@ function parseFilter({ kinds, productId }: EventArguments): EventFilter {
   if (kinds?.length === 0) throw graphqlError('BAD_USER_INPUT', 'Name at least one kind, or leave "kinds" out.')
   return {
     ...(isGiven(kinds) && { kinds: [...new Set(kinds)] }),
-    ...(isGiven(productId) && { tokenId: parseProductId(productId) }),
+    ...(isGiven(productId) && { tokenId: requireTokenId(productId) }),
   }
 }
 

@@ -12,29 +12,43 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { attestationDocument, createAttest, signerOf, type AttestationKey } from '../../payments/attestation/attest.ts'
-import { createClaims, type ClaimOptions } from '../../payments/channels/claims.ts'
+import { createChannelClaims, type ClaimOptions } from '../../payments/channels/claims.ts'
 import { parseVoucher } from '../../payments/channels/presented.ts'
 import { createChannelSales, type ChannelSales } from '../../payments/channels/sale.ts'
 import { createChannelReads } from '../../payments/channels/state.ts'
 import type { ChannelFigures } from '../../payments/channels/store.ts'
 import { createCheckout, type Checkout } from '../../payments/checkout.ts'
-import { errors, failure, GatewayFault, type ErrorCode, type Outcome } from '../../payments/errors.ts'
+import {
+  errors,
+  paymentFailure,
+  GatewayFault,
+  type PaymentErrorCode,
+  type PaymentOutcome,
+} from '../../payments/errors.ts'
 import { createLocalFacilitator } from '../../payments/facilitator/local.ts'
 import { createRemoteFacilitator } from '../../payments/facilitator/remote.ts'
-import type { Slots } from '../../payments/facilitator/slots.ts'
-import type { Ledger } from '../../payments/ledger.ts'
+import type { NonceSlots } from '../../payments/facilitator/slots.ts'
+import type { PaymentLedger } from '../../payments/ledger.ts'
 import { createPaymentChain, type PaymentChain } from '../../payments/on-chain.ts'
 import { parseOrder } from '../../payments/order.ts'
 import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
 import { createSettlement, type Count, type PaymentDeadlines, type Settlement } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
-import { channelTerms, createPaymentRequired, paymentDocument, type Terms } from '../../payments/x402/terms.ts'
-import { briefly, cacheable, onceEnded, sendError, sendJson, sendOutcome, sendPreflight } from './responses.ts'
+import { channelTerms, createPaymentRequired, paymentDocument, type PaymentTerms } from '../../payments/x402/terms.ts'
+import {
+  briefly,
+  cacheable,
+  onceEnded,
+  sendPaymentError,
+  sendJsonText,
+  sendOutcome,
+  sendPreflight,
+} from './responses.ts'
 import { createStatusRoute } from './status.ts'
 
 export type GatewayOptions = {
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   /** Allows a price above 0.10 USDC. */
   readonly allowHighPrice?: boolean
   /** Sends the 402 header of x402 version 2. Default: true. */
@@ -42,8 +56,8 @@ export type GatewayOptions = {
   /** The core contract, for the self-check and the domain of the typed signature. */
   readonly contract: Hex
   readonly verdicts: Pick<Verdicts, 'answer'>
-  readonly ledger: Ledger
-  readonly slots: Slots
+  readonly ledger: PaymentLedger
+  readonly slots: NonceSlots
   /** Payment channels; `accounts` authorize claims, the first one for new channels. Needs accounts of the facilitator. */
   readonly channels?: Pick<ClaimOptions, 'store' | 'accounts' | 'claimUnits' | 'intervalMs'> | undefined
   readonly rpc: SelfCheckOptions['rpc']
@@ -126,7 +140,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
     if (what in amounts) amounts[what as keyof typeof amounts] += Number(amount)
     else counters[what as keyof typeof counters] += Number(amount)
   }
-  const slots: Slots = {
+  const slots: NonceSlots = {
     ...options.slots,
     async mined(slot, found) {
       await options.slots.mined(slot, found)
@@ -161,7 +175,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const reconciler = opened.use(
     createReconciler({ ...shared, slots, rpc, settlement, paidDays, intervalMs: reconcileMs }),
   )
-  const claims = through && opened.use(createClaims(through))
+  const claims = through && opened.use(createChannelClaims(through))
   const accounts = 'accounts' in options.facilitator ? options.facilitator.accounts : []
   const facilitatorAddresses = accounts.map(({ address }) => address)
   const onBalance = (address: Hex, balance: bigint) => (balances[address] = Number(balance))
@@ -221,11 +235,12 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   const payments = paymentDocument(terms)
   const statusRoute = createStatusRoute({ ...options, chain, settlement, limiter, client: clientOf, toErrorCode })
   const reads: Readonly<Record<string, (response: ServerResponse) => void>> = {
-    '/health': (response) => sendJson(response, healthBody(selfCheck, keys.active), { 'Cache-Control': 'no-store' }),
-    '/.well-known/x402': (response) => sendJson(response, payments, cacheable),
-    '/.well-known/x402.json': (response) => sendJson(response, payments, cacheable),
+    '/health': (response) =>
+      sendJsonText(response, healthBody(selfCheck, keys.active), { 'Cache-Control': 'no-store' }),
+    '/.well-known/x402': (response) => sendJsonText(response, payments, cacheable),
+    '/.well-known/x402.json': (response) => sendJsonText(response, payments, cacheable),
     '/.well-known/attestation.json': (response) =>
-      sendJson(response, attestationDocument(contract, keys.published()), briefly),
+      sendJsonText(response, attestationDocument(contract, keys.published()), briefly),
   }
 
   function route(request: IncomingMessage, response: ServerResponse): void {
@@ -234,10 +249,10 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (path === '/verify') return verifyRoute(request, response, method)
     if (path.startsWith('/payments/')) return statusRoute(request, response, path)
     const read = Object.hasOwn(reads, path) ? reads[path] : undefined
-    if (read === undefined) return sendError(response, 'not_found')
+    if (read === undefined) return sendPaymentError(response, 'not_found')
     if (method === 'OPTIONS') return sendPreflight(response, 'GET, HEAD, OPTIONS')
     if (method !== 'GET' && method !== 'HEAD')
-      return sendError(response, 'method_not_allowed', { Allow: 'GET, HEAD, OPTIONS' })
+      return sendPaymentError(response, 'method_not_allowed', { Allow: 'GET, HEAD, OPTIONS' })
     read(response)
   }
 
@@ -247,7 +262,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
 
   function verifyRoute(request: IncomingMessage, response: ServerResponse, method: string): void {
     if (method === 'OPTIONS') return sendPreflight(response, 'POST, OPTIONS')
-    if (method !== 'POST') return sendError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
+    if (method !== 'POST') return sendPaymentError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
     const client = clientOf(request)
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
     const quota = isPayment(decoded) ? refusals?.exhausted(client) : limiter?.take(client)
@@ -259,19 +274,19 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   function checkoutRoute(sale: Sale, quota: Quota | undefined): void {
     const { response } = sale
     if (response.destroyed) return // the client disconnected while the quota was counted
-    if (quota?.allowed === false) return send(failure('rate_limited'), quota.resetSeconds)
-    if (!selfCheck.ready()) return send(failure('not_ready'))
+    if (quota?.allowed === false) return send(paymentFailure('rate_limited'), quota.resetSeconds)
+    if (!selfCheck.ready()) return send(paymentFailure('not_ready'))
     answer(sale)
       .then(
         (outcome) => {
           if (outcome.kind === 'error') countError(outcome, sale)
           send(outcome)
         },
-        (error: unknown) => send(failure(toErrorCode(error, requestIdOf(response)))),
+        (error: unknown) => send(paymentFailure(toErrorCode(error, requestIdOf(response)))),
       )
       .catch(onFault(response))
 
-    function send(outcome: Outcome, retryAfter?: number): void {
+    function send(outcome: PaymentOutcome, retryAfter?: number): void {
       if (outcome.kind === 'error' && outcome.error !== 'payment_required')
         refused[outcome.error] = (refused[outcome.error] ?? 0) + 1
       onceEnded(response, (isSent) => noteDelivery(outcome, isSent))
@@ -280,35 +295,37 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   }
 
   /** A payment counts as refused where its client hangs up before it is stored: check and signatures were for nothing. */
-  function countError({ error, isAbandoned }: Outcome & { kind: 'error' }, { client, decoded }: Sale): void {
+  function countError({ error, isAbandoned }: PaymentOutcome & { kind: 'error' }, { client, decoded }: Sale): void {
     if (error === 'payment_required') return count('offers')
     if (errors[error].status >= 500 && isAbandoned === undefined) return
     count('refused')
     if (isPayment(decoded)) void refusals?.take(client)
   }
 
-  async function answer({ request, response, decoded }: Sale): Promise<Outcome> {
+  async function answer({ request, response, decoded }: Sale): Promise<PaymentOutcome> {
     const body = await readBody(request, bodyLimits)
     if (!body.ok) {
       if (!request.complete) response.shouldKeepAlive = false // unread bytes would precede the next request
-      return failure(body.because === 'too-large' ? 'body_too_large' : 'invalid_body')
+      return paymentFailure(body.because === 'too-large' ? 'body_too_large' : 'invalid_body')
     }
     const parsed = parseOrder(body.text)
-    if (parsed.kind === 'error') return failure(parsed.error)
+    if (parsed.kind === 'error') return paymentFailure(parsed.error)
     if (decoded.kind === 'none')
-      return failure((await selfCheck.canSell()) ? 'payment_required' : 'payment_unavailable')
-    if (parsed.kind === 'probe') return failure('invalid_asset_id')
-    if (decoded.kind === 'error') return failure(decoded.error)
+      return paymentFailure((await selfCheck.canSell()) ? 'payment_required' : 'payment_unavailable')
+    if (parsed.kind === 'probe') return paymentFailure('invalid_asset_id')
+    if (decoded.kind === 'error') return paymentFailure(decoded.error)
     const until = performance.now() + answerMs
     const asked = { order: parsed.order, until, closed: signalOf(response) }
     if (decoded.kind === 'payment') return answerInTime(checkout.buy({ presented: decoded, ...asked }), response)
-    if (sales === undefined) return failure('unsupported_scheme')
+    if (sales === undefined) return paymentFailure('unsupported_scheme')
     const voucher = parseVoucher(decoded.payload, decoded.accepted, decoded.identifier)
-    return voucher === null ? failure('invalid_payload') : answerInTime(sales.buy({ voucher, ...asked }), response)
+    return voucher === null
+      ? paymentFailure('invalid_payload')
+      : answerInTime(sales.buy({ voucher, ...asked }), response)
   }
 
   /** The checkout goes on after the deadline; a later fault is still logged. */
-  function answerInTime(outcome: Promise<Outcome>, response: ServerResponse): Promise<Outcome> {
+  function answerInTime(outcome: Promise<PaymentOutcome>, response: ServerResponse): Promise<PaymentOutcome> {
     let isLate = false
     outcome.then(
       (ended) => isLate && noteDelivery(ended, false),
@@ -317,27 +334,27 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     return withDeadline(outcome, answerMs, {
       onTimeout: () => {
         isLate = true
-        return failure('settlement_pending')
+        return paymentFailure('settlement_pending')
       },
     })
   }
 
   /** A proof that did not reach the buyer answers the next payment of the same payer for the same request. That ends its mark. */
-  function noteDelivery(outcome: Outcome, isSent: boolean): void {
+  function noteDelivery(outcome: PaymentOutcome, isSent: boolean): void {
     if (outcome.kind === 'proof')
       noted(outcome, isSent).catch((error: unknown) => {
         log.warn('it is not noted whether a proof was delivered', { isSent, reason: reasonOf(error) })
       })
   }
 
-  async function noted({ key, delivers, recorded, wasDelivered }: Outcome & { kind: 'proof' }, isSent: boolean) {
+  async function noted({ key, delivers, recorded, wasDelivered }: PaymentOutcome & { kind: 'proof' }, isSent: boolean) {
     await recorded
     if (isSent && recorded) await ledger.delivered(key)
     if (isSent && delivers) await ledger.setUndelivered(delivers, false)
     if (!isSent && !wasDelivered) await ledger.setUndelivered(key, true)
   }
 
-  function toErrorCode(error: unknown, requestId: string): ErrorCode {
+  function toErrorCode(error: unknown, requestId: string): PaymentErrorCode {
     count('faults')
     const fault = isDatabaseUnavailable(error) ? 'ledger_unavailable' : 'internal_error'
     const code = error instanceof GatewayFault ? error.error : fault
@@ -347,7 +364,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
 
   /** An exception that nothing catches would end the process. */
   function onFault(response: ServerResponse) {
-    return (error: unknown) => sendError(response, toErrorCode(error, requestIdOf(response)))
+    return (error: unknown) => sendPaymentError(response, toErrorCode(error, requestIdOf(response)))
   }
 
   return (request, response) => {

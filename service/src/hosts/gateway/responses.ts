@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
-import { errors, type ErrorCode, type Outcome } from '../../payments/errors.ts'
+import { errors, type PaymentErrorCode, type PaymentOutcome } from '../../payments/errors.ts'
 import type { PaymentKey } from '../../payments/key.ts'
 import type { PaymentRequired } from '../../payments/x402/terms.ts'
 
@@ -46,8 +46,8 @@ export function sendPrivate(response: ServerResponse, body: string): void {
 /** Sends the answer of POST /verify. `retryAfter` (seconds) replaces that of the error code. */
 export function sendOutcome(
   response: ServerResponse,
-  outcome: Outcome,
-  required: ReadonlyMap<ErrorCode, PaymentRequired>,
+  outcome: PaymentOutcome,
+  required: ReadonlyMap<PaymentErrorCode, PaymentRequired>,
   retryAfter?: number,
 ): void {
   if (outcome.kind === 'proof')
@@ -68,7 +68,7 @@ export function sendOutcome(
 }
 
 /** Sends the error of any other path, or of a wrong method. */
-export function sendError(response: ServerResponse, error: ErrorCode, headers: Headers = {}): void {
+export function sendPaymentError(response: ServerResponse, error: PaymentErrorCode, headers: Headers = {}): void {
   const wait = errors[error].retryAfter
   const retry = wait !== undefined && { 'Retry-After': String(wait) }
   write(response, errors[error].status, errorBodies.get(error) ?? '', { ...verifyHeaders, ...retry, ...headers })
@@ -78,7 +78,7 @@ const errorBodies = new Map(
   Object.values(errors).map(({ error, message }) => [error, JSON.stringify({ error, message })] as const),
 )
 
-export function sendJson(response: ServerResponse, body: string, headers: Headers): void {
+export function sendJsonText(response: ServerResponse, body: string, headers: Headers): void {
   write(response, 200, body, { ...commonHeaders, 'Content-Type': 'application/json', ...headers })
 }
 
@@ -89,7 +89,7 @@ function receiptHeaders(
     key,
     channel: extra,
   }: { readonly transaction: Hex | null; readonly key: PaymentKey; readonly channel?: object },
-  result: { readonly success: boolean; readonly errorReason?: ErrorCode },
+  result: { readonly success: boolean; readonly errorReason?: PaymentErrorCode },
 ): Headers {
   const receiptFor = (network: string) => {
     const payer = checksumAddress(key.payer)

@@ -11,14 +11,14 @@ import { getHeader, requestIdOf } from '../../http/request.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import { parseVoucher } from '../../payments/channels/presented.ts'
-import { within, type ErrorCode } from '../../payments/errors.ts'
+import { within, type PaymentErrorCode } from '../../payments/errors.ts'
 import type { PaymentKey } from '../../payments/key.ts'
-import { parsePayload, type Ledger } from '../../payments/ledger.ts'
+import { parsePayload, type PaymentLedger } from '../../payments/ledger.ts'
 import type { PaymentChain } from '../../payments/on-chain.ts'
 import type { Settlement } from '../../payments/settlement.ts'
 import { decodePayment, type Payment } from '../../payments/x402/payment.ts'
-import type { Terms } from '../../payments/x402/terms.ts'
-import { onceEnded, sendError, sendPreflight, sendPrivate } from './responses.ts'
+import type { PaymentTerms } from '../../payments/x402/terms.ts'
+import { onceEnded, sendPaymentError, sendPreflight, sendPrivate } from './responses.ts'
 
 export const statusDomain = { name: 'Touchstone', version: '1', chainId } as const
 export const statusTypes = {
@@ -38,14 +38,14 @@ const maxSignature = 4_096
 const lookMs = 5_000
 
 type StatusOptions = {
-  readonly ledger: Pick<Ledger, 'find' | 'setUndelivered'>
+  readonly ledger: Pick<PaymentLedger, 'find' | 'setUndelivered'>
   readonly chain: Pick<PaymentChain, 'acceptsSignature'>
   readonly settlement: Pick<Settlement, 'findPaidLater'>
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   readonly limiter: RateLimiter | undefined
   /** Returns the client of a request for its quota. */
   readonly client: (request: IncomingMessage) => string
-  readonly toErrorCode: (error: unknown, requestId: string) => ErrorCode
+  readonly toErrorCode: (error: unknown, requestId: string) => PaymentErrorCode
   /** Milliseconds. */
   readonly now?: (() => number) | undefined
 }
@@ -56,12 +56,12 @@ export function createStatusRoute(options: StatusOptions) {
   async function answer(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const quota = await limiter?.take(client(request))
     if (quota?.allowed === false)
-      return sendError(response, 'rate_limited', { 'Retry-After': String(quota.resetSeconds) })
+      return sendPaymentError(response, 'rate_limited', { 'Retry-After': String(quota.resetSeconds) })
     const [, payer, nonce] = /^\/payments\/(0x[0-9a-f]{40})\/(0x[0-9a-f]{64})$/.exec(path.toLowerCase()) ?? []
-    if (payer === undefined || nonce === undefined) return sendError(response, 'not_found')
+    if (payer === undefined || nonce === undefined) return sendPaymentError(response, 'not_found')
     const key = { payer: payer as Hex, nonce: nonce as Hex }
     const found = await find(key, request)
-    if (found === null) return sendError(response, 'not_found')
+    if (found === null) return sendPaymentError(response, 'not_found')
     if (found.isDelivery && request.method === 'GET')
       onceEnded(response, (isSent) => {
         if (isSent) ledger.setUndelivered(key, false).catch((error) => toErrorCode(error, requestIdOf(response)))
@@ -108,9 +108,9 @@ export function createStatusRoute(options: StatusOptions) {
   return (request: IncomingMessage, response: ServerResponse, path: string): void => {
     if (request.method === 'OPTIONS') return sendPreflight(response, methods, ['Authorization'])
     if (request.method !== 'GET' && request.method !== 'HEAD')
-      return sendError(response, 'method_not_allowed', { Allow: methods })
+      return sendPaymentError(response, 'method_not_allowed', { Allow: methods })
     answer(request, response, path).catch((error: unknown) =>
-      sendError(response, toErrorCode(error, requestIdOf(response))),
+      sendPaymentError(response, toErrorCode(error, requestIdOf(response))),
     )
   }
 }

@@ -3,7 +3,7 @@
  * Anything unusual falls through to the router, whose answer to the same request has the same bytes (tested).
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import type { Answer, Verdicts } from '../../assets/verdicts.ts'
+import type { VerdictAnswer, Verdicts } from '../../assets/verdicts.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
 import { getHeader, requestIdFor, requestIdOf } from '../../http/request.ts'
@@ -27,7 +27,12 @@ export function fastPath(
   router: RequestListener,
 ): RequestListener {
   /** Over quota it falls through to the router, which rejects without consuming quota again. */
-  function send(quota: Quota | undefined, request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  function send(
+    quota: Quota | undefined,
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: VerdictAnswer,
+  ): void {
     if (quota?.allowed === false) return router(request, response)
     const isSame = matchesIfNoneMatch(getHeader(request, 'if-none-match'), answer.etag)
     const headers = isSame ? sharedHeaders(answer, quota) : verdictHeaders(answer, quota)

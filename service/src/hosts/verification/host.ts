@@ -8,7 +8,7 @@ import type { ClientKey } from '../../http/client-ip.ts'
 import { asProblem, wantsProblem } from '../../http/problem-details.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { identified } from '../../http/request.ts'
-import { failure } from '../../http/responses.ts'
+import { errorResponse } from '../../http/responses.ts'
 import type { Log } from '../../lib/log.ts'
 import { compressedRoutes } from './compressed.ts'
 import { docsRoutes } from './docs/routes.ts'
@@ -75,10 +75,10 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   statusRoutes(app, helpers, host) // §9  /api/status/{purpose}/{list}
   discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
   docsRoutes(app, helpers, host) // §9  /docs
-  app.notFound(() => failure(404, { error: nothingHere }))
+  app.notFound(() => errorResponse(404, { error: nothingHere }))
   app.onError((error, c) => {
     const { status, message } = helpers.faultOf(error, c)
-    return failure(status, { error: message })
+    return errorResponse(status, { error: message })
   })
   return app
 }
@@ -95,7 +95,7 @@ export function verificationListener(host: VerificationHost): RequestListener {
     // An HTTP/1.0 request may leave its Host out; the name is for Hono's URL only.
     {
       hostname: 'localhost',
-      errorHandler: () => failure(400, { error: 'The request target or its Host is not valid.' }),
+      errorHandler: () => errorResponse(400, { error: 'The request target or its Host is not valid.' }),
     },
   )
   const { clientKey, log, agents } = host

@@ -10,7 +10,7 @@ import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
-import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../http/responses.ts'
+import { quotaHeaders, errorResponse, methodRefused, openToAll, preflight } from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
 import {
   databaseUnavailable,
@@ -103,7 +103,7 @@ export function readRoute(
     prefix,
     limiter,
     headers: own = {},
-    reject = ({ status, message }, headers) => failure(status, { error: message }, headers),
+    reject = ({ status, message }, headers) => errorResponse(status, { error: message }, headers),
   }: {
     prefix: string
     limiter: RateLimiter | undefined
@@ -141,7 +141,7 @@ export function documentRoute(app: Hono<Env>, path: string, document: StaticDocu
 /** Returns the error body of the keyless read (spec §2.4). */
 export function codedFailure(error: ServiceError, headers: Headers): Response {
   const { status, code, message } = error
-  return failure(status, { version: '1', error: { code, message } }, headers)
+  return errorResponse(status, { version: '1', error: { code, message } }, headers)
 }
 
 /** Returns a look-up of headers by lower-case name. Node's own table, where there is a socket, costs less than a Headers object. */
@@ -204,7 +204,7 @@ export function rateLimitMessage({ resetSeconds }: Quota): string {
 
 /** Returns 429 with the general error body (spec §7). */
 export function rateLimited(quota: Quota, headers: Headers = {}): Response {
-  return failure(
+  return errorResponse(
     429,
     { error: rateLimitMessage(quota) },
     { ...headers, ...quotaHeaders(quota), 'Retry-After': String(quota.resetSeconds) },

@@ -25,7 +25,7 @@ export function rateWindowStore({ query }: { readonly query: Query }) {
     },
     /** Deletes at most `limit` ended windows and returns how many. */
     async prune(limit: number): Promise<number> {
-      const rows = await query(pruneStatement, [limit])
+      const rows = await query(pruneWindowsStatement, [limit])
       return rows.length
     },
   } satisfies LimitStore & { prune: unknown }
@@ -56,7 +56,7 @@ on conflict (key) do update set (used, granted, allowed, length_ms, ends_at) = (
 returning key, used, granted, greatest(1, ends_at - ${clock}) as remaining`
 
 /** Compares with the moment when the statement began, which an index can serve. It never waits for a row. */
-export const pruneStatement = `
+export const pruneWindowsStatement = `
 delete from rate_window where key in (
   select key from rate_window where ends_at <= ${milliseconds('statement_timestamp()')} order by ends_at limit $1
   for update skip locked

@@ -63,7 +63,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     },
     /** Returns the newest 100 of each product, by its token, newest first, in one statement. */
     async newestOf(tokenIds: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
-      const rows = await rowsOf(newestStatement(database.dialect === 'citus'), [tokenIds.map(String)])
+      const rows = await rowsOf(newestTransfersStatement(database.dialect === 'citus'), [tokenIds.map(String)])
       return Map.groupBy(rows, ({ tokenId }) => tokenId)
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
@@ -125,7 +125,7 @@ const columns = `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')
   ${hex('t.message_hash')} as "messageHash"`
 
 /** A cluster asks only the shards that both tables name. */
-export function newestStatement(isDistributed: boolean): string {
+export function newestTransfersStatement(isDistributed: boolean): string {
   const tokens = 'any($1::text[]::numeric[])'
   return `select ${columns}
   from asset a cross join lateral (

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { moduleUrl } from '../../lib/module-url.ts'
-import { type AesKey, type KeyStore, KeyStoreError, type SigningKey } from '../key.ts'
+import { type AesKeyHandle, type KeyStore, KeyStoreError, type SigningKey } from '../key.ts'
 import type { Operations, Pkcs11Options, PublicKey } from './session.ts'
 import type { OperationName, Request, Response } from './worker.ts'
 
@@ -67,7 +67,7 @@ export async function openToken(
     publicKey,
     sign: (input) => call('sign', [name, curve, input]),
   })
-  const aesKeyOf = (name: string): AesKey => ({
+  const aesKeyOf = (name: string): AesKeyHandle => ({
     ecbDecrypt: (block) => call('ecbDecrypt', [name, block]),
     cmac: (message) => call('cmac', [name, message]),
   })

@@ -7,7 +7,7 @@ import { PassType, PKPass, type Field } from 'passkit-generator'
 import sharp from 'sharp'
 import { textsIn, type PageContext } from '../context.ts'
 import { formatTime } from '../languages.ts'
-import { factsOf, type Fact } from './facts.ts'
+import { certificateFacts, type CertificateFact } from './facts.ts'
 import { serialOf, type AppleSigner, type PassView } from './wallets.ts'
 
 /** White on the blue of `/check`, with a contrast of 8.7. */
@@ -34,7 +34,7 @@ export async function applePass(
     logoText: organization,
     description: texts.title,
   })
-  const facts = factsOf(context, view)
+  const facts = certificateFacts(context, view)
   const link = `${view.checkUrl}#${view.jws}`
   const generic = new PassType('generic')
   generic.primaryFields.push(...facts.filter(({ key: name }) => name === 'state').map(fieldOf))
@@ -62,7 +62,7 @@ export async function applePass(
 }
 
 /** Wallet makes links of addresses and telephone numbers that it detects in a field, unless the list is empty. */
-function fieldOf({ key, label, value }: Pick<Fact, 'label' | 'value'> & { readonly key: string }): Field {
+function fieldOf({ key, label, value }: Pick<CertificateFact, 'label' | 'value'> & { readonly key: string }): Field {
   return { key, label, value, dataDetectorTypes: [] }
 }
 

@@ -25,7 +25,7 @@ export type CertificateView = {
   }
 }
 
-export type Fact = {
+export type CertificateFact = {
   readonly key: 'gtin' | 'serial' | 'name' | 'state' | 'tap' | 'block' | 'contract' | 'token' | 'issuer'
   readonly label: string
   readonly value: string
@@ -34,11 +34,11 @@ export type Fact = {
 const longestName = 80
 
 /** Returns the facts in the order of the paper. The label of `name` says that the text is the maker's and not checked. */
-export function factsOf(context: PageContext, view: CertificateView): readonly Fact[] {
+export function certificateFacts(context: PageContext, view: CertificateView): readonly CertificateFact[] {
   const { certificate, product, states, verdict } = textsIn(context)
   const { item, name, state, tapCounter, chainRef, issuerName, did } = view
   const { chainId, contract, tokenId, blockNumber, blockHash } = chainRef
-  const facts: readonly (Omit<Fact, 'value'> & { readonly value: string | undefined })[] = [
+  const facts: readonly (Omit<CertificateFact, 'value'> & { readonly value: string | undefined })[] = [
     { key: 'gtin', label: product.gtin, value: item?.gtin },
     { key: 'serial', label: product.serial, value: item?.serial },
     { key: 'name', label: verdict.named, value: name && Array.from(name).slice(0, longestName).join('') },

@@ -7,7 +7,7 @@ import { cut, textsIn, type PageContext } from '../context.ts'
 import { html } from '../html.ts'
 import { formatTime } from '../languages.ts'
 import { documentOf } from '../layout.ts'
-import { factsOf, type Fact } from './facts.ts'
+import { certificateFacts, type CertificateFact } from './facts.ts'
 import { serialOf, type GoogleSigner, type PassView } from './wallets.ts'
 
 const saveUrl = 'https://pay.google.com/gp/v/save/'
@@ -42,10 +42,10 @@ function passOf(
   { issuerId, letters }: { readonly issuerId: string; readonly letters: number },
 ) {
   const { certificate } = textsIn(context)
-  const facts = new Map(factsOf(context, view).map((fact) => [fact.key, fact]))
+  const facts = new Map(certificateFacts(context, view).map((fact) => [fact.key, fact]))
   const classId = `${issuerId}.touchstone`
   const localized = (value: string) => ({ defaultValue: { language: context.language, value } })
-  const rows: readonly (Omit<Fact, 'key'> | undefined)[] = [
+  const rows: readonly (Omit<CertificateFact, 'key'> | undefined)[] = [
     shortened(facts.get('name'), letters),
     {
       label: certificate.time,
@@ -71,7 +71,7 @@ function passOf(
   }
 }
 
-function shortened(fact: Fact | undefined, letters: number): Fact | undefined {
+function shortened(fact: CertificateFact | undefined, letters: number): CertificateFact | undefined {
   if (fact === undefined || letters === 0) return undefined
   return { ...fact, value: cut(fact.value, letters) }
 }

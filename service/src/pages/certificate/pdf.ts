@@ -6,7 +6,7 @@ import { PDFDocument, StandardFonts, rgb, type PDFFont, type PDFPage } from '@ca
 import { textsIn, type PageContext } from '../context.ts'
 import { formatTime } from '../languages.ts'
 import { qrPath } from '../qr.ts'
-import { factsOf, type CertificateView } from './facts.ts'
+import { certificateFacts, type CertificateView } from './facts.ts'
 
 const [width, height, margin] = [595.28, 841.89, 56]
 const [ink, grey, line] = [rgb(0.1, 0.13, 0.15), rgb(0.32, 0.36, 0.4), rgb(0.86, 0.86, 0.84)]
@@ -77,7 +77,7 @@ function rowsOf(
   { text, mono }: { readonly text: PDFFont; readonly mono: PDFFont },
 ): readonly Row[] {
   const { certificate } = textsIn(context)
-  return factsOf(context, view).map(({ key, label: name, value }) => {
+  return certificateFacts(context, view).map(({ key, label: name, value }) => {
     if (key === 'state') return { name, value, font: text }
     if (key === 'issuer') return { name, value: `${printable(view.issuerName, text) ?? ''}\n${view.did}`, font: text }
     if (key !== 'name') return { name, value, font: mono }

@@ -9,8 +9,16 @@ import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { documentOf } from '../layout.ts'
 import { ownershipCard } from '../ownership/card.ts'
 import { searchCard, tapHelp } from '../search.ts'
-import { nextSteps, placesFor, tapFact, uncheckedFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
-import { isDoubtful, reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
+import {
+  nextSteps,
+  placesFor,
+  tapFact,
+  uncheckedFact,
+  verdictCard,
+  type CardFact,
+  type Places,
+} from '../verdict/card.ts'
+import { isDoubtful, sortedReports, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison, reportFormId } from './compare.ts'
 import { historyCard } from './history.ts'
@@ -119,15 +127,15 @@ function changesOf({ history, changes }: ItemView): ItemView['changes'] {
   return history ?? changes
 }
 
-function chipFact(context: PageContext, tap: TapView): Fact {
+function chipFact(context: PageContext, tap: TapView): CardFact {
   return tap.kind === 'tapped' ? tapFact(context, tap) : uncheckedFact(context, tap.kind)
 }
 
 /** The state or the gravest report in words, and since when it stands, or when it was read. */
-function recordFact(context: PageContext, view: ItemView): Fact {
+function recordFact(context: PageContext, view: ItemView): CardFact {
   const { verdict: texts, states, reports: reportNames } = textsIn(context)
   const { verdict, history, tap, tampered, checkedAt } = view
-  const [report] = reportsOf(view)
+  const [report] = sortedReports(view)
   const change = history?.findLast(({ kind }) => eventsOfState[verdict.state]?.includes(kind))
   // A change of reports does not say which one it added, and a recycled item was reported before.
   const isOther = change?.kind === 'flagsChanged' || (report !== undefined && verdict.state === 'RECYCLED')
@@ -155,7 +163,7 @@ const eventsOfState: Readonly<Partial<Record<LifecycleState, readonly TimelineKi
 /** Sentences below the facts: what the colour alone does not say. */
 function notesOf(context: PageContext, view: ItemView, situation: Situation): (Html | string)[] {
   const { verdict, reports: names } = textsIn(context)
-  const [first, ...others] = [...new Set(reportsOf(view).map((kind) => names[kind]))]
+  const [first, ...others] = [...new Set(sortedReports(view).map((kind) => names[kind]))]
   return [
     ...(stageOf(situation) === 'proven' ? [honestLine(context, view, situation)] : []),
     ...(first === undefined ? [] : others.map((report) => fill(verdict.also, { report }))),

@@ -7,11 +7,11 @@ import { fill, html, type Html } from '../html.ts'
 import { icon, type IconName } from '../icons.ts'
 import type { Texts } from '../languages.ts'
 import type { PageTheme } from '../theme.ts'
-import { seal, type Seal } from './seals.ts'
+import { sealPicture, type Seal } from './seals.ts'
 import { defaultRole, roles, type Situation, stageOf, type Tone, type Variant, variantsOf } from './situation.ts'
 
 /** A cell of the verdict: a name of few words, and a detail. */
-export type Fact = {
+export type CardFact = {
   readonly name: string
   readonly detail?: Html | string | undefined
   readonly mark: 'yes' | 'no' | 'open' | 'wait'
@@ -46,7 +46,7 @@ export type VerdictView = {
   readonly inDoubt?: boolean | undefined
   readonly places: Places
   readonly eyebrow: string
-  readonly facts: readonly [Fact, Fact] | readonly []
+  readonly facts: readonly [CardFact, CardFact] | readonly []
   /** Name of the product by its maker: hostile text. */
   readonly name?: string | undefined
   /** Name of the brand in the operator's list. */
@@ -77,7 +77,7 @@ export function verdictCard(context: PageContext, view: VerdictView): Html {
   )
   const seals = variants.map(
     (variant) =>
-      html`<div class="sealed tone-${variant.tone}" ${only(variant)}>${seal(view.seal ?? variant.tone)}</div>`,
+      html`<div class="sealed tone-${variant.tone}" ${only(variant)}>${sealPicture(view.seal ?? variant.tone)}</div>`,
   )
   const sentences =
     view.say === undefined
@@ -124,7 +124,7 @@ export function plainVerdict({ tone, title, text, more, note, eyebrow, seal: sha
     ${tone === 'stop' && html` role="alert"`}
     aria-labelledby="verdict"
   >
-    <div class="sealed tone-${tone}">${seal(shape ?? tone)}</div>
+    <div class="sealed tone-${tone}">${sealPicture(shape ?? tone)}</div>
     ${eyebrow !== undefined && html`<p class="label">${eyebrow}</p>`}
     <h1 id="verdict"><span class="word tone-${tone}${isLong(title) && ' long'}">${title}</span></h1>
     <p class="say">${text}</p>
@@ -171,7 +171,7 @@ function factList(context: PageContext, facts: VerdictView['facts']): Html | fal
   </dl>`
 }
 
-const marks: Readonly<Record<Fact['mark'], { icon: IconName; look: string }>> = {
+const marks: Readonly<Record<CardFact['mark'], { icon: IconName; look: string }>> = {
   yes: { icon: 'check', look: 'y' },
   no: { icon: 'cross', look: 'n' },
   open: { icon: 'dash', look: 'q' },
@@ -221,7 +221,7 @@ function fillText(text: string, places: Places): string {
 export type Opened = { readonly counter: number; readonly openedAt: number | null }
 
 /** Writes the tap by what is known of it. */
-export function tapFact(context: PageContext, { counter, openedAt }: Opened): Fact {
+export function tapFact(context: PageContext, { counter, openedAt }: Opened): CardFact {
   const { verdict } = textsIn(context)
   const tap = code(String(counter))
   const detail =
@@ -232,7 +232,10 @@ export function tapFact(context: PageContext, { counter, openedAt }: Opened): Fa
 }
 
 /** Says why there is no result of the chip. `unchecked`: a tap came, but was not looked at. */
-export function uncheckedFact(context: PageContext, why: 'untapped' | 'incomplete' | 'replayed' | 'unchecked'): Fact {
+export function uncheckedFact(
+  context: PageContext,
+  why: 'untapped' | 'incomplete' | 'replayed' | 'unchecked',
+): CardFact {
   const { verdict } = textsIn(context)
   const details = {
     untapped: verdict.chipUntapped,

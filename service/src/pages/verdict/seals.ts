@@ -24,7 +24,7 @@ const shapes: Readonly<Record<Tone | 'wait', string>> = {
 
 export type Seal = keyof typeof shapes
 
-export function seal(name: Seal): Html {
+export function sealPicture(name: Seal): Html {
   return html`<svg class="seal" viewBox="-42 -42 84 84" aria-hidden="true" focusable="false">
     ${trustedHtml(shapes[name])}
   </svg>`

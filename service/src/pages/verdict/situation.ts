@@ -8,7 +8,7 @@ import type { Texts } from '../languages.ts'
 /** A situation without words of its own is a `MixedSituation`. */
 export type Situation = keyof Texts['situations'] | MixedSituation
 export const roles = ['new', 'second', 'mine'] as const
-export type Role = (typeof roles)[number]
+export type ViewerRole = (typeof roles)[number]
 
 /** `go`: proven. `own`: proven, somebody's. `hold`: proven, wait. `stop`: do not. `none`: no proof. */
 export const tones = ['go', 'own', 'hold', 'stop', 'none'] as const
@@ -24,9 +24,9 @@ export type ReportKind = (typeof reportKinds)[number]
 type Look = {
   readonly stage: Stage
   /** The role that is chosen until the visitor chooses. */
-  readonly role: Role
+  readonly role: ViewerRole
   /** One tone, or one for each role. */
-  readonly tone: Tone | Readonly<Record<Role, Tone>>
+  readonly tone: Tone | Readonly<Record<ViewerRole, Tone>>
 }
 
 const looks: Readonly<Record<Situation, Look>> = {
@@ -80,7 +80,7 @@ type Words = {
 }
 
 /** Words and tone of roles that see the same. */
-export type Variant = Words & { readonly roles: readonly Role[]; readonly tone: Tone }
+export type Variant = Words & { readonly roles: readonly ViewerRole[]; readonly tone: Tone }
 
 export function stageOf(situation: Situation): Stage {
   return looks[situation].stage
@@ -103,14 +103,14 @@ export function variantsOf(texts: Texts, situation: Situation, inDoubt = false):
 }
 
 /** Returns the role that counts until the visitor chooses. */
-export function defaultRole(situation: Situation): Role {
+export function defaultRole(situation: Situation): ViewerRole {
   return looks[situation].role
 }
 
 /** A role without words of its own has those of the situation behind it, else those of the first role. */
-function wordsFor(situations: Texts['situations'], situation: Situation, role: Role): Words {
+function wordsFor(situations: Texts['situations'], situation: Situation, role: ViewerRole): Words {
   if (isMixed(situation)) return wordsFor(situations, mixed[situation][role], role)
-  const own: Partial<Record<Role, Words>> = situations[situation]
+  const own: Partial<Record<ViewerRole, Words>> = situations[situation]
   const behind = wordsOf[situation]
   const words = own[role] ?? (behind === undefined ? own.new : wordsFor(situations, behind, role))
   return words as Words
@@ -125,7 +125,7 @@ const manyTaps = 50
 /** Days after a claim in which another sale is soon. */
 const freshDays = 14
 
-export type Facts = {
+export type SituationFacts = {
   readonly tap:
     | { readonly kind: 'tapped'; readonly counter: number }
     | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
@@ -162,9 +162,9 @@ const closedBy: Readonly<Partial<Record<ReportKind, Situation>>> = {
 }
 
 /** Decides the situation of a record. A report comes first, then the tap, then the state. The report of a recycled item stays for ever. */
-export function situationOf(facts: Facts): Situation {
+export function situationOf(facts: SituationFacts): Situation {
   const { tap, state, flagged, tampered, described, claimedAt, returned, now } = facts
-  const [report] = reportsOf(facts)
+  const [report] = sortedReports(facts)
   if (state === 'RECYCLED' && flagged) return (report && closedBy[report]) ?? 'closed'
   if (report !== undefined) return ofReport[report]
   if (flagged) return 'reported'
@@ -181,7 +181,7 @@ export function situationOf(facts: Facts): Situation {
 }
 
 /** Returns whether the changes of state, which are not known, could make the situation another one. */
-export function isDoubtful(facts: Facts): boolean {
+export function isDoubtful(facts: SituationFacts): boolean {
   const { claimedAt, changedAt, returned, now } = facts
   const situation = situationOf(facts)
   if (situation === 'claimed') return claimedAt === null && isFresh(changedAt, now)
@@ -193,6 +193,6 @@ function isFresh(at: number, now: number): boolean {
 }
 
 /** Returns the reports, the gravest first. */
-export function reportsOf({ reports }: Pick<Facts, 'reports'>): readonly ReportKind[] {
+export function sortedReports({ reports }: Pick<SituationFacts, 'reports'>): readonly ReportKind[] {
   return reportKinds.filter((kind) => reports.includes(kind))
 }

@@ -5,9 +5,9 @@
 import type { Hex } from '@touchstone/verdict'
 import type { Tier } from '../../domain/product-details.ts'
 import { formatSecond } from '../../domain/text.ts'
-import type { Facts } from './facts.ts'
-import { subjectLinks, type Subject } from './subject.ts'
-import { productContextUrl, termIri, terms } from './terms.ts'
+import type { PublicFacts } from './facts.ts'
+import { subjectLinks, type ProductSubject } from './subject.ts'
+import { productContextUrl, termIri, publicTerms } from './terms.ts'
 import type { Version } from './versions.ts'
 
 /** The anchor of one item’s facts on chain. Null members are unknown. */
@@ -27,8 +27,8 @@ export type Anchor = {
 
 export type PublicPassport = {
   readonly baseUrl: string
-  readonly subject: Subject
-  readonly facts: Facts
+  readonly subject: ProductSubject
+  readonly facts: PublicFacts
   readonly evidence: readonly Anchor[]
 }
 
@@ -51,7 +51,7 @@ export function productDocument({ baseUrl, subject, facts, evidence }: PublicPas
 /** The granularities of EN 18223. */
 const granularities = { item: 'item', token: 'item', batch: 'batch', class: 'model' } as const
 
-function identityOf(subject: Subject) {
+function identityOf(subject: ProductSubject) {
   return {
     granularity: granularities[subject.kind],
     ...(subject.kind === 'token' ? { tokenId: subject.tokenId.toString() } : { gtin: subject.gtin }),
@@ -132,7 +132,7 @@ export function digitalProductPassport(passport: PublicPassport, header: Header)
 }
 
 function elementOf(baseUrl: string, elementId: string, value: unknown): DataElement {
-  const named = { elementId, ...(elementId in terms && { dictionaryReference: termIri(baseUrl, elementId) }) }
+  const named = { elementId, ...(elementId in publicTerms && { dictionaryReference: termIri(baseUrl, elementId) }) }
   if (Array.isArray(value))
     return {
       objectType: 'MultiValuedDataElement',
@@ -145,6 +145,6 @@ function elementOf(baseUrl: string, elementId: string, value: unknown): DataElem
       ...named,
       elements: Object.entries(value).map(([name, member]) => elementOf(baseUrl, name, member)),
     }
-  const valueDataType = terms[elementId]?.type ?? 'xsd:string'
+  const valueDataType = publicTerms[elementId]?.type ?? 'xsd:string'
   return { objectType: 'SingleValuedDataElement', ...named, valueDataType, value: value as string | number | boolean }
 }

@@ -9,10 +9,10 @@ import { countryOf } from '../country.ts'
 import type { ProductText } from '../metadata.ts'
 
 type Fact = string | number | readonly Fact[] | { readonly [name: string]: Fact }
-export type Facts = { readonly [name: string]: Fact }
+export type PublicFacts = { readonly [name: string]: Fact }
 
 /** Makes the facts of one item. Pictures are left out: they are for the page. */
-export function factsOf(text: ProductText, details: ProductDetails | null): Facts {
+export function publicFacts(text: ProductText, details: ProductDetails | null): PublicFacts {
   const {
     features: _features,
     picture: _picture,
@@ -49,7 +49,7 @@ export function commonOf<T extends object>(all: readonly T[]): Partial<T> {
 }
 
 /** Drops members without a value, and lists and objects that are empty. In JSON-LD an empty object is a node without meaning. */
-function filled(value: { readonly [name: string]: unknown }): Facts {
+function filled(value: { readonly [name: string]: unknown }): PublicFacts {
   const entries = Object.entries(value).flatMap(([name, member]): [string, Fact][] => {
     const kept = filledValue(member)
     return kept === undefined ? [] : [[name, kept]]

@@ -7,9 +7,9 @@ import { baseUrl } from '../../../test/support/passport/fixtures.ts'
 import { parseDetails } from '../../domain/product-details.ts'
 import { digitalProductPassport, productDocument, type Anchor, type PublicPassport } from './document.ts'
 import { elementAt, parseElementPath } from './element-path.ts'
-import { commonOf, factsOf } from './facts.ts'
-import { parsePassportId, parseProductId, subjectLinks, type Subject } from './subject.ts'
-import { productContext, productContextUrl, terms } from './terms.ts'
+import { commonOf, publicFacts } from './facts.ts'
+import { parsePassportId, parseProductId, subjectLinks, type ProductSubject } from './subject.ts'
+import { productContext, productContextUrl, publicTerms } from './terms.ts'
 import { parseMoment, stateAt, versionAt, versionsOf, type MetadataEvent } from './versions.ts'
 
 /** Every member that product details may have. */
@@ -45,7 +45,7 @@ const text = {
   origin: 'FR',
   image: 'https://a.example/b.webp',
 }
-const item: Subject = { kind: 'item', gtin: '09520123456788', serial: 'S7/1' }
+const item: ProductSubject = { kind: 'item', gtin: '09520123456788', serial: 'S7/1' }
 const hash = `0x${'16'.repeat(32)}` as const
 const event = (block: number, seconds: number): MetadataEvent => ({
   metadataHash: `0x${String(block).padStart(64, '0')}`,
@@ -67,7 +67,7 @@ const anchor: Anchor = {
   block: { number: 7n, hash },
   version,
 }
-const passport: PublicPassport = { baseUrl, subject: item, facts: factsOf(text, details), evidence: [anchor] }
+const passport: PublicPassport = { baseUrl, subject: item, facts: publicFacts(text, details), evidence: [anchor] }
 const header = { status: 'active', lastUpdate: 1_700_000_000, economicOperatorId: 'did:web:verify.example' } as const
 
 /** Expands in safe mode, where a term that the context lacks is an error. */
@@ -99,7 +99,7 @@ describe('public product information', () => {
     const keys = Object.keys(productDocument(passport))
     await fc.assert(
       fc.asyncProperty(hostile, async (name) => {
-        const document = productDocument({ ...passport, facts: factsOf({ ...text, name, brand: name }, details) })
+        const document = productDocument({ ...passport, facts: publicFacts({ ...text, name, brand: name }, details) })
         assert.deepEqual(Object.keys(document), keys)
         await expanded(document)
       }),
@@ -108,8 +108,8 @@ describe('public product information', () => {
   })
 
   it('of several items is what they have alike', () => {
-    const other = factsOf({ ...text, size: 'M' }, details)
-    const common = commonOf([passport.facts, other, factsOf({ name: 'Satchel No. 7', brand: 'Other' }, details)])
+    const other = publicFacts({ ...text, size: 'M' }, details)
+    const common = commonOf([passport.facts, other, publicFacts({ name: 'Satchel No. 7', brand: 'Other' }, details)])
     assert.deepEqual([common['name'], common['brand'], common['size']], ['Satchel No. 7', undefined, undefined])
     assert.deepEqual(common['care'], ['Wipe it.', 'Keep it dry.'])
     assert.deepEqual(commonOf([]), {})
@@ -139,7 +139,7 @@ describe('public product information', () => {
       Object.keys(members),
     )
     for (const { elementId, dictionaryReference } of elements) {
-      assert.ok(elementId in terms, elementId)
+      assert.ok(elementId in publicTerms, elementId)
       assert.match(dictionaryReference ?? '', /^https:/)
     }
     const at = (path: string) => elementAt(elements, parseElementPath(path) ?? [])
@@ -218,7 +218,7 @@ describe('versions', () => {
 })
 
 describe('an identifier', () => {
-  const subjects: readonly Subject[] = [
+  const subjects: readonly ProductSubject[] = [
     item,
     { kind: 'batch', gtin: '09520123456788', batch: 'L/1' },
     { kind: 'class', gtin: '09520123456788' },

@@ -7,7 +7,7 @@ import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { encodeSerial } from '../../domain/gs1/serial.ts'
 import { classPath, itemPath, parseDigitalLink } from '../digital-link.ts'
 
-export type Subject =
+export type ProductSubject =
   | { readonly kind: 'item'; readonly gtin: string; readonly serial: string }
   | { readonly kind: 'token'; readonly tokenId: bigint }
   | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
@@ -17,7 +17,7 @@ export type Subject =
 export const productRoot = '/api/product'
 
 /** Returns the path of the subject's page. */
-function subjectPath(subject: Subject): string {
+function subjectPath(subject: ProductSubject): string {
   switch (subject.kind) {
     case 'item':
       return itemPath(subject)
@@ -31,13 +31,13 @@ function subjectPath(subject: Subject): string {
 }
 
 /** Returns the URLs that identify the product and its public passport. */
-export function subjectLinks(baseUrl: string, subject: Subject) {
+export function subjectLinks(baseUrl: string, subject: ProductSubject) {
   const path = subjectPath(subject)
   return { product: `${baseUrl}${path}`, passport: `${baseUrl}${productRoot}${path}` }
 }
 
 /** Parses the raw path of a page, `/01/…` or `/token/…`; null when it names none. */
-export function parseSubjectPath(rawPath: string): Subject | null {
+export function parseSubjectPath(rawPath: string): ProductSubject | null {
   const [, token] = /^\/token\/([0-9]{1,78})$/.exec(rawPath) ?? []
   if (token !== undefined) {
     const tokenId = parseTokenId(token)
@@ -48,13 +48,13 @@ export function parseSubjectPath(rawPath: string): Subject | null {
 }
 
 /** Parses the identifier of a public passport: its URL on this service; null for every other text. */
-export function parsePassportId(baseUrl: string, id: string): Subject | null {
+export function parsePassportId(baseUrl: string, id: string): ProductSubject | null {
   const root = `${baseUrl}${productRoot}`
   return id.startsWith(`${root}/`) ? parseSubjectPath(id.slice(root.length)) : null
 }
 
 /** Parses a product identifier. It is a GS1 Digital Link of any resolver, the page of a token here, or a GTIN of 14 digits. */
-export function parseProductId(baseUrl: string, id: string): Subject | null {
+export function parseProductId(baseUrl: string, id: string): ProductSubject | null {
   const gtin = parseGtin(id)
   if (gtin.ok) return { kind: 'class', gtin: gtin.gtin }
   const [, root = '', path = ''] = /^(https?:\/\/[^/?#]+)(\/[^?#]*)$/.exec(id) ?? []

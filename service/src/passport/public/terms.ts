@@ -19,7 +19,7 @@ const text = (comment: string, iri?: string): Term => ({ type: 'xsd:string', com
 const link = (comment: string, iri?: string): Term => ({ type: 'xsd:anyURI', comment, ...(iri && { iri }) })
 const decimal = (comment: string): Term => ({ type: 'xsd:decimal', comment })
 
-export const terms: Readonly<Record<string, Term>> = {
+export const publicTerms: Readonly<Record<string, Term>> = {
   name: text('Name.', `${schema}name`),
   brand: text('Brand.', `${schema}brand`),
   description: text('Description.', `${schema}description`),
@@ -103,12 +103,12 @@ export function productContextUrl(baseUrl: string): string {
 
 /** Returns the IRI of a term. */
 export function termIri(baseUrl: string, term: string): string {
-  return terms[term]?.iri ?? `${ownVocabulary(baseUrl)}#${term}`
+  return publicTerms[term]?.iri ?? `${ownVocabulary(baseUrl)}#${term}`
 }
 
 /** Returns `/contexts/product/v1`. It has no `@vocab`, so that a misspelt term fails. */
 export function productContext(baseUrl: string): Readonly<Record<string, unknown>> {
-  const definitions = Object.entries(terms).map(([term, { type }]) => {
+  const definitions = Object.entries(publicTerms).map(([term, { type }]) => {
     const id = { '@id': termIri(baseUrl, term) }
     if (type === 'xsd:anyURI') return [term, { ...id, '@type': '@id' }]
     return [term, type === 'xsd:string' ? id : { ...id, '@type': type.replace('xsd:', xsd) }]
@@ -127,7 +127,7 @@ export function productVocabulary(baseUrl: string) {
       comment: { '@id': 'http://www.w3.org/2000/01/rdf-schema#comment', '@language': 'en' },
       isDefinedBy: { '@id': 'http://www.w3.org/2000/01/rdf-schema#isDefinedBy', '@type': '@id' },
     },
-    '@graph': Object.entries(terms).flatMap(([term, { iri, comment }]) =>
+    '@graph': Object.entries(publicTerms).flatMap(([term, { iri, comment }]) =>
       iri !== undefined
         ? []
         : [

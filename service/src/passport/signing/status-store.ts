@@ -22,7 +22,7 @@ export function statusStore(sql: Sql) {
     },
     /** Returns the newest list and how many of its bits are taken, or null before the first. */
     async newest(): Promise<{ readonly list: number; readonly taken: number } | null> {
-      const [row] = await sql.query<{ list: number; taken: number }>(newestStatement)
+      const [row] = await sql.query<{ list: number; taken: number }>(newestListStatement)
       return row ?? null
     },
     /** Counts the taken bits of one list; the number never falls. */
@@ -44,5 +44,5 @@ const claimStatement =
   'insert into status_place (token_id, list, entry) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'
 const sizeStatement = 'select count(*)::int as taken from status_place where list = $1'
 /** Earlier lists are not read, however many there are. */
-export const newestStatement = `select list, count(*)::int as taken from status_place
+export const newestListStatement = `select list, count(*)::int as taken from status_place
   where list = (select max(list) from status_place) group by list`

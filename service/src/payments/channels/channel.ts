@@ -37,7 +37,7 @@ export type ChannelConfig = {
 export type Voucher = { readonly config: ChannelConfig; readonly cumulative: bigint; readonly signature: Hex }
 
 /** A voucher and how much of it is claimed: at most `cumulative`. */
-export type Claim = Voucher & { readonly total: bigint }
+export type ChannelClaim = Voucher & { readonly total: bigint }
 
 /** A deposit into a channel; its ERC-3009 nonce is the hash of channel and `salt`. */
 export type Deposit = { readonly config: ChannelConfig; readonly salt: Hex }
@@ -92,7 +92,7 @@ export function voucherDigest(channelId: Hex, cumulative: bigint): Hex {
 }
 
 /** Returns what the receiver's account signs for a claim of several vouchers. */
-export function claimDigest(claims: readonly Claim[]): Hex {
+export function claimDigest(claims: readonly ChannelClaim[]): Hex {
   const entries = claims.map(({ config, cumulative, total }) =>
     keccak256(`${typeHashes.entry}${channelIdOf(config).slice(2)}${encodeWord(cumulative)}${encodeWord(total)}`).slice(
       2,
@@ -125,7 +125,7 @@ export function encodeDeposit(
 }
 
 /** Encodes a claim of vouchers of one receiver, followed by the transfer of what was claimed to it. Anyone may send it. */
-export function encodeClaim(claims: readonly [Claim, ...Claim[]], signature: Hex): Hex {
+export function encodeClaim(claims: readonly [ChannelClaim, ...ChannelClaim[]], signature: Hex): Hex {
   const { receiver, token } = claims[0].config
   const rows = claims.map(({ config: channel, cumulative: maxClaimableAmount, signature: signed, total }) => ({
     voucher: { channel, maxClaimableAmount },

@@ -8,7 +8,7 @@ import { singleFlight } from '../../lib/async/single-flight.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Facilitator } from '../facilitator/facilitator.ts'
-import { channelContract, claimDigest, encodeClaim, type Claim } from './channel.ts'
+import { channelContract, claimDigest, encodeClaim, type ChannelClaim } from './channel.ts'
 import type { ReadChannels } from './state.ts'
 import { toClaim, type Channel, type ChannelStore } from './store.ts'
 
@@ -32,7 +32,7 @@ const maxChannels = 1_000
 /** Vouchers in one transaction. */
 const maxRows = 50
 
-export function createClaims(options: ClaimOptions) {
+export function createChannelClaims(options: ClaimOptions) {
   const { store, readChannels, facilitator, accounts, log, claimUnits = defaultUnits, intervalMs = lookMs } = options
 
   const pass = singleFlight(async (): Promise<void> => {
@@ -76,7 +76,7 @@ export function createClaims(options: ClaimOptions) {
   }
 
   /** Claims vouchers in one transaction. Where it would fail, each is tried alone, so that one bad row does not block others. */
-  async function claimGroup(group: readonly [Claim, ...Claim[]], account: EthereumKey): Promise<void> {
+  async function claimGroup(group: readonly [ChannelClaim, ...ChannelClaim[]], account: EthereumKey): Promise<void> {
     const signature = await account.sign(claimDigest(group))
     const sent = await facilitator.execute?.({ target: channelContract, data: encodeClaim(group, signature) })
     if (sent !== 'rejected') return
@@ -101,9 +101,9 @@ export function createClaims(options: ClaimOptions) {
 }
 
 /** Groups claims that one transaction can make. A channel with a withdrawal is alone: it may be empty before the transaction is in a block. */
-function groupsOf(channels: readonly Channel[]): readonly (readonly [Claim, ...Claim[]])[] {
-  const open = new Map<string, [Claim, ...Claim[]]>()
-  const full: [Claim, ...Claim[]][] = []
+function groupsOf(channels: readonly Channel[]): readonly (readonly [ChannelClaim, ...ChannelClaim[]])[] {
+  const open = new Map<string, [ChannelClaim, ...ChannelClaim[]]>()
+  const full: [ChannelClaim, ...ChannelClaim[]][] = []
   for (const channel of channels) {
     const claim = toClaim(channel)
     if (claim === null) continue

@@ -6,11 +6,11 @@ import { zeroAddress, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import type { JsonObject } from '../../lib/json.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { PaymentErrorCode } from '../errors.ts'
 import type { PaymentKey } from '../key.ts'
-import { account, amountOf, hexBytes } from '../x402/fields.ts'
+import { account, amountOf, hexOfLength } from '../x402/fields.ts'
 import type { Payment } from '../x402/payment.ts'
-import type { ChannelTerms, Terms } from '../x402/terms.ts'
+import type { ChannelTerms, PaymentTerms } from '../x402/terms.ts'
 import { channelIdOf, depositCollector, depositNonce, voucherDigest, type Voucher } from './channel.ts'
 
 /**
@@ -40,9 +40,9 @@ const schema = z.object({
       .int()
       .min(0)
       .max(2 ** 40 - 1),
-    salt: hexBytes(32),
+    salt: hexOfLength(32),
   }),
-  voucher: z.object({ channelId: hexBytes(32), maxClaimableAmount: units, signature: hexBytes(65) }),
+  voucher: z.object({ channelId: hexOfLength(32), maxClaimableAmount: units, signature: hexOfLength(65) }),
   deposit: z
     .object({
       amount: units,
@@ -50,8 +50,8 @@ const schema = z.object({
         erc3009Authorization: z.object({
           validAfter: time,
           validBefore: time,
-          salt: hexBytes(32),
-          signature: hexBytes(65),
+          salt: hexOfLength(32),
+          signature: hexOfLength(65),
         }),
       }),
     })
@@ -76,16 +76,16 @@ export function parseVoucher(payload: unknown, accepted: JsonObject, identifier?
 }
 
 /** Returns an error when the voucher is not signed by the account that the channel names. The contract checks the same when it is claimed. */
-export function checkVoucher({ key, signature }: PresentedVoucher): ErrorCode | undefined {
+export function checkVoucher({ key, signature }: PresentedVoucher): PaymentErrorCode | undefined {
   return recoverSigner(key.nonce, signature) === key.payer ? undefined : 'invalid_signature'
 }
 
 /** Returns an error when channel or price are not those of today's terms. */
 export function checkChannelTerms(
   { config, accepted }: PresentedVoucher,
-  terms: Terms,
+  terms: PaymentTerms,
   channels: ChannelTerms,
-): ErrorCode | undefined {
+): PaymentErrorCode | undefined {
   const { receiver, receiverAuthorizer, token, withdrawDelay } = config
   if (receiver !== terms.payTo.toLowerCase()) return 'recipient_mismatch'
   const isOurs =

@@ -13,19 +13,19 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
-  failure,
+  paymentFailure,
   GatewayFault,
   ledgerMs,
   saysUncharged,
   within,
-  type ErrorCode,
-  type Outcome,
+  type PaymentErrorCode,
+  type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
-import type { Ledger, PaymentRow } from '../ledger.ts'
+import type { PaymentLedger, PaymentRow } from '../ledger.ts'
 import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
-import { correctiveHeader, type ChannelTerms, type Terms } from '../x402/terms.ts'
+import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
 import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presented.ts'
 import type { ReadChannels } from './state.ts'
 import type { Channel, ChannelStore } from './store.ts'
@@ -49,29 +49,32 @@ type ChannelSalesOptions = {
   readonly store: ChannelStore
   readonly readChannels: ReadChannels
   readonly heads: Heads
-  readonly ledger: Pick<Ledger, 'find' | 'identify' | 'setUndelivered'>
+  readonly ledger: Pick<PaymentLedger, 'find' | 'identify' | 'setUndelivered'>
   /** The checkout of deposits. */
   readonly deposits: Pick<Checkout, 'buy'>
   readonly attest: Attest
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   readonly channels: ChannelTerms
   readonly count: Count
 }
 
 export function createChannelSales(options: ChannelSalesOptions) {
   const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
-  const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Outcome | 'retry'> }>()
+  const underway = new Map<
+    Hex,
+    { readonly request: VoucherRequest; readonly outcome: Promise<PaymentOutcome | 'retry'> }
+  >()
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
   /** Sells the proof, or answers from the ledger. Throws a GatewayFault. */
-  async function buy(request: VoucherRequest): Promise<Outcome> {
+  async function buy(request: VoucherRequest): Promise<PaymentOutcome> {
     const badSignature = checkVoucher(request.voucher)
-    if (badSignature !== undefined) return failure(badSignature)
+    if (badSignature !== undefined) return paymentFailure(badSignature)
     return attemptUntil(request.until, () => attempt(request))
   }
 
   /** One voucher is at work once in a process, so that a flood of the same one makes one proof. */
-  async function attempt(request: VoucherRequest): Promise<Outcome | 'retry'> {
+  async function attempt(request: VoucherRequest): Promise<PaymentOutcome | 'retry'> {
     const { nonce } = request.voucher.key
     const joined = underway.get(nonce)
     if (joined !== undefined) {
@@ -92,7 +95,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     throw rows.some((row) => row !== undefined) ? new GatewayFault('settlement_pending', { cause: fault }) : fault
   }
 
-  async function sell(request: VoucherRequest): Promise<Outcome | 'retry'> {
+  async function sell(request: VoucherRequest): Promise<PaymentOutcome | 'retry'> {
     const { voucher, order, closed } = request
     const { requestHash } = order
     const { key, identifier } = voucher
@@ -101,7 +104,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     const known = row && (await answerFrom(row, request))
     if (known !== undefined) return known
     const error = checkChannelTerms(voucher, terms, channels)
-    if (error !== undefined) return failure(error)
+    if (error !== undefined) return paymentFailure(error)
     const { number: fromBlock } = await within(chainMs, 'payment_unavailable', heads.headOnTime())
     const before = await findChannel(voucher)
     const charged = before?.charged ?? 0n
@@ -112,21 +115,22 @@ export function createChannelSales(options: ChannelSalesOptions) {
       return answer ?? correct('voucher_amount_mismatch', await findChannel(voucher, true), voucher)
     }
     const added = voucher.deposit?.value ?? 0n
-    if (voucher.cumulative > spendable(before) + added) return failure('channel_underfunded')
+    if (voucher.cumulative > spendable(before) + added) return paymentFailure('channel_underfunded')
     const proof = await attest(order)
-    if (proof === null) return failure('asset_not_found')
+    if (proof === null) return paymentFailure('asset_not_found')
     const deposited = await deposit(request)
     if (deposited?.kind === 'error') return deposited
     const wasMade = deposited?.wasDelivered !== undefined
     const channel = deposited === undefined ? before : await findFunded(request, wasMade)
     if (channel === undefined && wasMade) {
-      if (deposited.key.nonce === voucher.deposit?.nonce) return failure('channel_underfunded')
+      if (deposited.key.nonce === voucher.deposit?.nonce) return paymentFailure('channel_underfunded')
       // It was an earlier deposit whose answer was lost, and is too small. The next attempt makes this one.
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'
     }
     if (closed.aborted && deposited === undefined) return abandoned
-    if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
+    if (closed.aborted || channel === undefined)
+      return paymentFailure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)
     const sale = { voucher, price: terms.price, requestHash, tokenId: order.tokenId, answer, fromBlock }
@@ -146,7 +150,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /** Answers a purchase that was made. It was made by this voucher, or by an earlier one of the same account that did not get its proof. */
-  async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<Outcome | undefined> {
+  async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<PaymentOutcome | undefined> {
     const { key, identifier, cumulative } = voucher
     const isSame = row.nonce === key.nonce
     // Vouchers for other sellers are public once they are claimed, and so are those to this seller through another service.
@@ -154,7 +158,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       checkChannelTerms(voucher, terms, channels) === undefined && !isPublic(voucher, await findChannel(voucher, true))
     if (!isSame && !(await isTheirs())) return undefined
     if (row.requestHash !== order.requestHash) {
-      if (!isSame) return failure('payment_identifier_used')
+      if (!isSame) return paymentFailure('payment_identifier_used')
       const channel = await findChannel(voucher, true)
       // A client that has its proof signs over a higher sum.
       if (row.isRecent && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, true))
@@ -164,7 +168,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (isSame && !row.isRecent && !row.undelivered)
       return correct('payment_already_used', await findChannel(voucher, true), voucher)
     // A transfer that is on its way, or another undelivered voucher of the channel, does not concern this voucher.
-    if (row.state !== 'done' || row.answer === null) return isSame ? failure('settlement_pending') : undefined
+    if (row.state !== 'done' || row.answer === null) return isSame ? paymentFailure('settlement_pending') : undefined
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
@@ -218,7 +222,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /** Returns an error with the sum of the channel, and the voucher that proves it. A public voucher learns what the chain shows. */
-  function correct(error: ErrorCode, channel: Channel | undefined, voucher: PresentedVoucher): Outcome {
+  function correct(error: PaymentErrorCode, channel: Channel | undefined, voucher: PresentedVoucher): PaymentOutcome {
     const isShown = isPublic(voucher, channel)
     const charged = (isShown ? channel?.claimed : channel?.charged) ?? 0n
     const signature = (isShown ? null : channel?.signature) ?? null
@@ -269,6 +273,6 @@ function formatState(channelId: Hex, channel: Channel | undefined, charged: bigi
   }
 }
 
-function receiptOf({ key }: PresentedVoucher, deposited: Outcome | undefined) {
+function receiptOf({ key }: PresentedVoucher, deposited: PaymentOutcome | undefined) {
   return { key, transaction: deposited?.kind === 'proof' ? deposited.transaction : null }
 }

@@ -5,9 +5,9 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
-import type { Holder } from '../holder.ts'
+import type { PaymentHolder } from '../holder.ts'
 import { formatPayload } from '../ledger.ts'
-import type { Claim, ChannelConfig } from './channel.ts'
+import type { ChannelClaim, ChannelConfig } from './channel.ts'
 import type { PresentedVoucher } from './presented.ts'
 import type { ChannelState } from './state.ts'
 
@@ -71,7 +71,7 @@ const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > stat
 /** Keeps the channels in one token, whose address is `asset`. */
 export function createChannelStore(
   database: Pick<Database, 'query'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
+  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
 ) {
   const run = <R>(text: string, values: readonly unknown[] = []) =>
     database.query<R>(text, [chainId, hexToBytes(asset), ...values])
@@ -217,7 +217,7 @@ export async function channelFigures(
 }
 
 /** Returns the claim of what was sold through a channel and its deposit covers, or null for none. */
-export function toClaim({ config, charged, signature, balance, claimed }: Channel): Claim | null {
+export function toClaim({ config, charged, signature, balance, claimed }: Channel): ChannelClaim | null {
   const total = charged < balance ? charged : balance
   return signature === null || total <= claimed ? null : { config, cumulative: charged, signature, total }
 }

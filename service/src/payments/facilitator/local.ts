@@ -10,25 +10,25 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { Log } from '../../lib/log.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
-import { GatewayFault, type ErrorCode } from '../errors.ts'
+import { GatewayFault, type PaymentErrorCode } from '../errors.ts'
 import { channelContract, encodeDeposit } from '../channels/channel.ts'
 import { paymentName } from '../key.ts'
 import { depositGas, onPendingBlock, type PaymentChain, transferGas } from '../on-chain.ts'
-import { checkSignature, digestOf, type Payment } from '../x402/payment.ts'
-import type { Terms } from '../x402/terms.ts'
+import { checkSignature, paymentDigest, type Payment } from '../x402/payment.ts'
+import type { PaymentTerms } from '../x402/terms.ts'
 import { simulateBatch, type Call } from './call-batch.ts'
 import { createExposure } from './exposure.ts'
-import { buyerError, type Facilitator, type Report } from './facilitator.ts'
-import { createSender, type Sent } from './sender.ts'
-import type { Slots } from './slots.ts'
+import { buyerError, type Facilitator, type SettlementReport } from './facilitator.ts'
+import { createSender, type SendResult } from './sender.ts'
+import type { NonceSlots } from './slots.ts'
 import type { Tracked } from './tracker.ts'
 
 type LocalOptions = {
   readonly rpc: RpcClient
   readonly chain: PaymentChain
   readonly accounts: readonly LocalAccount[]
-  readonly slots: Slots
-  readonly terms: Terms
+  readonly slots: NonceSlots
+  readonly terms: PaymentTerms
   /** Factories that may deploy a buyer's wallet at the facilitator's expense (ERC-6492). */
   readonly walletFactories: readonly Hex[]
   readonly log: Log
@@ -67,7 +67,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
   /** Assessments of payments between their check and their settlement. */
   const assessed = new WeakMap<Payment, Assessment>()
   /** Payments that wait to be sent, or to be mined. */
-  const underway = new Map<string, Promise<Report>>()
+  const underway = new Map<string, Promise<SettlementReport>>()
 
   const assess = createBatcher<Payment, Assessment>({
     maxItems: maxSimulated,
@@ -117,10 +117,13 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
   }
 
   /** Names what the buyer can mend, because the simulation only shows that the token rejects the payment. Undefined: it accepts it now. */
-  async function reasonOf(payment: Payment, { codeHash }: Assessment): Promise<ErrorCode | undefined> {
+  async function reasonOf(payment: Payment, { codeHash }: Assessment): Promise<PaymentErrorCode | undefined> {
     const { factory, signature } = parseSignature(payment.signature)
     if (codeHash === undefined && factory === undefined && payment.signature.length !== 132) return 'invalid_signature'
-    if (codeHash !== undefined && !(await chain.acceptsSignature(payment.from, digestOf(payment, terms), signature)))
+    if (
+      codeHash !== undefined &&
+      !(await chain.acceptsSignature(payment.from, paymentDigest(payment, terms), signature))
+    )
       return 'invalid_signature'
     return chain.rejectionReason(payment)
   }
@@ -176,7 +179,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     [Symbol.asyncDispose]: () => sender[Symbol.asyncDispose](),
   }
 
-  async function settleWhole(payment: Payment, settlement: bigint | null): Promise<Report> {
+  async function settleWhole(payment: Payment, settlement: bigint | null): Promise<SettlementReport> {
     const followed = settlement === null ? undefined : await follow(settlement)
     if (followed === 'elsewhere') return { sent: 'perhaps' }
     if (followed !== undefined) return toReport(payment, await followed.outcome)
@@ -204,7 +207,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     return (await chain.timeOf(block)) < payment.validBefore && !(await chain.isUsed(payment, 'latest'))
   }
 
-  function toReport(payment: Payment, sent: Exclude<Sent, 'rejected'>): Report {
+  function toReport(payment: Payment, sent: Exclude<SendResult, 'rejected'>): SettlementReport {
     if (sent === 'unfunded') return { sent: 'no', rejection: 'payment_unavailable' }
     if (sent === 'lost') return { sent: 'perhaps' }
     const paid = chain.findTransfer(payment, sent.logs)
@@ -219,11 +222,11 @@ function walletOf({ signature }: Payment, { codeHash }: Assessment): Hex | undef
 }
 
 /** A wallet may accept one call and reject the next, such as one with fees. It is refused then. An account gets another try. */
-function reasonOfWallet(payment: Payment, found: Assessment): ErrorCode | undefined {
+function reasonOfWallet(payment: Payment, found: Assessment): PaymentErrorCode | undefined {
   return walletOf(payment, found) && 'payment_rejected'
 }
 
-function notSent(rejection: ErrorCode | undefined): Report {
+function notSent(rejection: PaymentErrorCode | undefined): SettlementReport {
   return { sent: 'no', ...(rejection && { rejection }) }
 }
 
@@ -251,7 +254,7 @@ const transferSelector = '0xcf092995'
 /**
  * Returns the calls that settle a payment. They are the deployment of its wallet, unless the payer signed as an account, then the transfer.
  */
-function toCalls(payment: Payment, terms: Terms): Call[] {
+function toCalls(payment: Payment, terms: PaymentTerms): Call[] {
   const { from, to, value, validAfter, validBefore, nonce, deposit } = payment
   if (deposit !== undefined)
     return [{ target: channelContract, gasLimit: depositGas, data: encodeDeposit(deposit, payment) }]

@@ -1,13 +1,13 @@
 /** A facilitator behind a URL (x402 `/verify`, `/settle`, `/supported`): bounded responses, one deadline over headers and body, no redirects. */
 import type { Hex } from '@touchstone/verdict'
 import { caipNetwork } from '../../domain/chain.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { PaymentErrorCode } from '../errors.ts'
 import { traced } from '../../lib/async/span.ts'
 import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
-import { requirementsV2, type Terms } from '../x402/terms.ts'
+import { requirementsV2, type PaymentTerms } from '../x402/terms.ts'
 import { readSecretHeaders, type SecretHeaders } from './headers.ts'
 import { buyerError, type Facilitator } from './facilitator.ts'
 
@@ -18,7 +18,7 @@ type RemoteOptions = {
   readonly url: string
   /** File of secret headers, read again for each request, so that a token in it may change. */
   readonly headersFile?: string | null
-  readonly terms: Terms
+  readonly terms: PaymentTerms
   readonly chain: Pick<PaymentChain, 'isRightChain'>
 }
 
@@ -77,7 +77,7 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
 }
 
 /** Returns the body for `/verify` and `/settle`. It is version 2 for every payment, because that version has the precise reasons. */
-function facilitatorRequest({ signature, ...authorization }: Payment, terms: Terms): object {
+function facilitatorRequest({ signature, ...authorization }: Payment, terms: PaymentTerms): object {
   const { to, value, validAfter, validBefore } = authorization
   const requirements = requirementsV2(terms, value, to)
   const texts = { value: String(value), validAfter: String(validAfter), validBefore: String(validBefore) }
@@ -96,7 +96,7 @@ function toHeaders(secret: SecretHeaders): Headers {
 }
 
 /** Reasons of x402 libraries, of both versions, that the buyer is responsible for. */
-export const reasons: Readonly<Record<string, ErrorCode>> = {
+export const reasons: Readonly<Record<string, PaymentErrorCode>> = {
   invalid_exact_evm_recipient_mismatch: 'recipient_mismatch',
   invalid_exact_evm_payload_recipient_mismatch: 'recipient_mismatch',
   invalid_exact_evm_authorization_value: 'amount_mismatch',

@@ -21,7 +21,7 @@ export type Refusal = 'unfunded' | 'underpriced'
 export type Stuck = { readonly refusal: Refusal | undefined; readonly isExpired: boolean }
 
 /** Returns undefined for any other refusal, and for no answer. */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function sendRefusalOf(error: unknown): Refusal | undefined {
   if (!isRefusal(error)) return undefined
   if (/insufficient ?funds|gas required exceeds allowance/i.test(error.message)) return 'unfunded'
   return /replacement/i.test(error.message) ? 'underpriced' : undefined

@@ -14,8 +14,8 @@ import type { Heads } from '../heads.ts'
 import { onPendingBlock } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
 import { encodeBatch, gasOf, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
-import { isTooDear, refusalOf, replacementOf, type Stuck } from './replacement.ts'
-import type { Signed, Slot, Slots } from './slots.ts'
+import { isTooDear, sendRefusalOf, replacementOf, type Stuck } from './replacement.ts'
+import type { Signed, Slot, NonceSlots } from './slots.ts'
 import { createTracker, type Tracked } from './tracker.ts'
 
 /** `calls` settle the payment; the last one is the transfer. Calls without a payment have `validBefore` only: from then on, they are not sent. */
@@ -24,12 +24,12 @@ export type Member = {
   readonly calls: readonly Call[]
 }
 /** rejected: it would fail now and was not sent. unfunded: no account can pay for gas. Its price may be above the limit. */
-export type Sent = Tracked | 'rejected' | 'unfunded'
+export type SendResult = Tracked | 'rejected' | 'unfunded'
 
 type SenderOptions = {
   readonly rpc: RpcClient
   readonly heads: Pick<Heads, 'head' | 'fees'>
-  readonly slots: Slots
+  readonly slots: NonceSlots
   readonly accounts: readonly LocalAccount[]
   readonly log: Log
   readonly missingSeconds?: number | undefined
@@ -39,7 +39,7 @@ const maxMembers = 80
 /** Time for company, while another transaction is on its way. */
 const companyMs = 150
 
-type Waiting = PromiseWithResolvers<Sent> & { readonly member: Member }
+type Waiting = PromiseWithResolvers<SendResult> & { readonly member: Member }
 
 export function createSender({ rpc: provider, heads, slots, accounts, log, missingSeconds }: SenderOptions) {
   const rpc = onPendingBlock(provider)
@@ -51,8 +51,8 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
   const tracker = createTracker({ rpc: provider, heads, slots, resign, fillGap, send, log, missingSeconds })
 
   /** Resolves when the payment's transaction is in a block, or will never be. Rejects when it could not be sent. */
-  function submit(member: Member): Promise<Sent> {
-    const one: Waiting = { ...Promise.withResolvers<Sent>(), member }
+  function submit(member: Member): Promise<SendResult> {
+    const one: Waiting = { ...Promise.withResolvers<SendResult>(), member }
     waiting.push(one)
     const isLonely = sending === 0 && tracker.size() === 0
     if (isLonely || waiting.length >= maxMembers) setImmediate(flush)
@@ -116,7 +116,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
       const account = accounts[turn++ % accounts.length] as LocalAccount
       const simulated = simulateBatch(rpc, calls, { from: account.address, fees })
       const reports = await simulated.catch((error: unknown) => {
-        if (refusalOf(error) === 'unfunded') return undefined
+        if (sendRefusalOf(error) === 'unfunded') return undefined
         throw error
       })
       if (reports !== undefined) return { account, passed: passing(batch, reports) }

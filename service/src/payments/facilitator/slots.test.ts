@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { toHex, type Hex } from 'viem'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import type { Database } from '../../db/database.ts'
-import { createSlots } from './slots.ts'
+import { createNonceSlots } from './slots.ts'
 
 const sender: Hex = `0x${'a1'.repeat(20)}`
 const sign = async (nonce: number) => ({ raw: toHex(nonce), hash: toHex(nonce, { size: 32 }) })
@@ -19,7 +19,7 @@ for (const { name, open, skip } of testDatabases()) {
 
     const slotsOf = (process: number) => {
       const holder = { number: process, isAlive: 'true', [Symbol.asyncDispose]: async () => {} }
-      return createSlots(database, { chainId: 84532, asset: sender, holder })
+      return createNonceSlots(database, { chainId: 84532, asset: sender, holder })
     }
 
     it('a gap is filled with its own nonce, and with no other where a living process has that one', async () => {

@@ -8,7 +8,7 @@ import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
 import type { BlockId } from '../../domain/chain.ts'
-import type { Holder } from '../holder.ts'
+import type { PaymentHolder } from '../holder.ts'
 import type { PaymentKey } from '../key.ts'
 
 /** `raw` is the newest signed transaction of this nonce, `hashes` those of all; the last one is the newest. */
@@ -28,7 +28,7 @@ export type MinedSlot = {
   readonly block: BlockId
 }
 
-export type Slots = ReturnType<typeof createSlots>
+export type NonceSlots = ReturnType<typeof createNonceSlots>
 
 /** A provider may lag this far behind the block of our newest transaction. */
 const lag = `interval '1 minute'`
@@ -37,9 +37,9 @@ const isRecent = `state = 'mined' and mined_at > statement_timestamp() - interva
 /** A transaction is followed as soon as its write is answered. One that is not after this time had no answer. */
 const unanswered = `sent_at < statement_timestamp() - interval '10 s'`
 
-export function createSlots(
+export function createNonceSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
+  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
 ) {
   /** Returns the lowest free nonce of the account from `count` on. It stays free for others until the transaction of `sql` has ended. */
   async function lowestFree(sql: Sql, sender: Hex, count: number): Promise<number> {

@@ -13,8 +13,8 @@ import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Head, Heads } from '../heads.ts'
 import { type LoggedEvent } from '../on-chain.ts'
-import { type Refusal, refusalOf, type Stuck } from './replacement.ts'
-import type { MinedSlot, Signed, Slot, Slots } from './slots.ts'
+import { type Refusal, sendRefusalOf, type Stuck } from './replacement.ts'
+import type { MinedSlot, Signed, Slot, NonceSlots } from './slots.ts'
 
 export type Receipt = MinedSlot & {
   readonly transaction: Hex
@@ -31,7 +31,7 @@ export type Tracking = { readonly slot: Slot; readonly validBefore: bigint }
 type TrackerOptions = {
   readonly rpc: RpcClient
   readonly heads: Pick<Heads, 'head' | 'fees'>
-  readonly slots: Slots
+  readonly slots: NonceSlots
   /** Signs the transaction that replaces the one of a slot at these fees of the chain. Undefined: it stays. */
   readonly resign: (slot: Slot, fees: Fees, stuck: Stuck) => Promise<Signed | undefined>
   /** Sends a transfer of nothing under this nonce, unless a transaction of another process has it. */
@@ -174,7 +174,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
     if (signed !== undefined) entry.slot = await slots.replace(slot, signed)
     entry.refusal = undefined
     await send(entry.slot.raw).catch((error: unknown) => {
-      entry.refusal = refusalOf(error)
+      entry.refusal = sendRefusalOf(error)
       throw error
     })
   }

@@ -5,7 +5,7 @@ import { z } from 'zod'
 export const account = z.string().refine(isAddress).transform(toLower)
 
 /** Accepts hex of exactly this many bytes. */
-export function hexBytes(length: number) {
+export function hexOfLength(length: number) {
   return hexText(new RegExp(`^0x[0-9a-fA-F]{${2 * length}}$`))
 }
 

@@ -27,7 +27,7 @@ export const identifierOffer = {
 } as const
 
 /** Returns the id of a payment, undefined where it has none, or null where the extension is malformed. */
-export function parseIdentifier({ extensions }: JsonObject): string | undefined | null {
+export function parsePaymentIdentifier({ extensions }: JsonObject): string | undefined | null {
   const extension = isObject(extensions) ? extensions[identifierExtension] : undefined
   if (extension === undefined || extension === null) return undefined
   const { data } = sent.safeParse(extension)

@@ -7,11 +7,11 @@ import { domainSeparator, keccak256, stringToHex } from 'viem'
 import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { PaymentErrorCode } from '../errors.ts'
 import { channelScheme, type Deposit } from '../channels/channel.ts'
-import { account, amountOf, anyBytes, hexBytes } from './fields.ts'
-import { parseIdentifier } from './identifier.ts'
-import { maxTimeoutSeconds, requirementsV2, tokenDomain, type Terms } from './terms.ts'
+import { account, amountOf, anyBytes, hexOfLength } from './fields.ts'
+import { parsePaymentIdentifier } from './identifier.ts'
+import { maxTimeoutSeconds, requirementsV2, tokenDomain, type PaymentTerms } from './terms.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import { encodeAddress, encodeWord } from '../../lib/words.ts'
@@ -44,7 +44,7 @@ type Decoded =
       readonly identifier: string | undefined
     }
   | { readonly kind: 'none' }
-  | { readonly kind: 'error'; readonly error: ErrorCode }
+  | { readonly kind: 'error'; readonly error: PaymentErrorCode }
 
 const maxHeaderLength = 8_192
 
@@ -73,7 +73,7 @@ function decodeV2(envelope: JsonObject): Decoded {
   const { scheme, network } = accepted
   if (scheme !== 'exact' && scheme !== channelScheme) return failed('unsupported_scheme')
   if (network !== caipNetwork) return failed('invalid_network')
-  const identifier = parseIdentifier(envelope)
+  const identifier = parsePaymentIdentifier(envelope)
   if (identifier === null) return failed('invalid_payment_identifier')
   if (scheme === 'exact') return decodePayload(payload, { accepted, identifier })
   return { kind: 'channel', payload, accepted, identifier }
@@ -93,7 +93,7 @@ const paymentSchema = z
       value: amountOf(256),
       validAfter: amountOf(256),
       validBefore: amountOf(256),
-      nonce: hexBytes(32),
+      nonce: hexOfLength(32),
     }),
   })
   .transform(({ signature, authorization }): Payment => ({ ...authorization, signature }))
@@ -104,7 +104,7 @@ function withUsualParity(signature: Hex): Hex {
   return parity > 1 ? signature : `0x${signature.slice(2, 130)}${(27 + parity).toString(16)}`
 }
 
-const failed = (error: ErrorCode): Decoded => ({ kind: 'error', error })
+const failed = (error: PaymentErrorCode): Decoded => ({ kind: 'error', error })
 
 export const transferTypes = {
   TransferWithAuthorization: [
@@ -121,18 +121,23 @@ export const transferTypes = {
  * Returns an error when a 65-byte signature is not the payer's. Other lengths belong to smart wallets, which only the chain can check.
  * This check comes before the facilitator's, whose library reports a bad signature when the provider is unreachable.
  */
-export function checkSignature(payment: Payment, terms: Terms): ErrorCode | undefined {
+export function checkSignature(payment: Payment, terms: PaymentTerms): PaymentErrorCode | undefined {
   if (payment.signature.length !== 132) return undefined
-  return recoverSigner(digestOf(payment, terms), payment.signature) === payment.from ? undefined : 'invalid_signature'
+  return recoverSigner(paymentDigest(payment, terms), payment.signature) === payment.from
+    ? undefined
+    : 'invalid_signature'
 }
 
 const transferFields = transferTypes.TransferWithAuthorization.map(({ type, name }) => `${type} ${name}`).join(',')
 const transferTypeHash = keccak256(stringToHex(`TransferWithAuthorization(${transferFields})`))
 const receiveTypeHash = keccak256(stringToHex(`ReceiveWithAuthorization(${transferFields})`))
-const separatorOf = memoizeLast((terms: Terms) => domainSeparator({ domain: tokenDomain(terms) }))
+const separatorOf = memoizeLast((terms: PaymentTerms) => domainSeparator({ domain: tokenDomain(terms) }))
 
 /** Returns what the payer signs (EIP-712). It is encoded by hand, because the general encoder takes as long as half a signature. */
-export function digestOf({ from, to, value, validAfter, validBefore, nonce, deposit }: Payment, terms: Terms): Hex {
+export function paymentDigest(
+  { from, to, value, validAfter, validBefore, nonce, deposit }: Payment,
+  terms: PaymentTerms,
+): Hex {
   const struct = keccak256(
     `${deposit === undefined ? transferTypeHash : receiveTypeHash}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}${encodeWord(validBefore)}${nonce.slice(2)}`,
   )
@@ -140,7 +145,7 @@ export function digestOf({ from, to, value, validAfter, validBefore, nonce, depo
 }
 
 /** Returns an error when the payment does not meet today's terms. */
-export function checkTerms({ payment, accepted }: Presented, terms: Terms): ErrorCode | undefined {
+export function checkTerms({ payment, accepted }: Presented, terms: PaymentTerms): PaymentErrorCode | undefined {
   if (payment.deposit !== undefined)
     return payment.value < (terms.channels?.minDeposit ?? payment.value + 1n) ? 'deposit_too_small' : undefined
   if (accepted !== undefined && !meetsRequirements(accepted, terms)) return 'invalid_payment_requirements'
@@ -149,7 +154,7 @@ export function checkTerms({ payment, accepted }: Presented, terms: Terms): Erro
 }
 
 /** Compares addresses in any case and ignores the buyer's additional keys. */
-function meetsRequirements(accepted: JsonObject, terms: Terms): boolean {
+function meetsRequirements(accepted: JsonObject, terms: PaymentTerms): boolean {
   const { extra: domain, ...required } = requirementsV2(terms)
   const extra = (accepted['extra'] ?? {}) as JsonObject
   return (
@@ -170,7 +175,7 @@ const settlingSeconds = 6n
 const maxExtraSeconds = 3_600
 
 /** Returns an error when the authorization is too late, too early or valid for too long. `now` is in unix seconds. */
-export function checkTimes({ validAfter, validBefore }: Payment, now: bigint): ErrorCode | undefined {
+export function checkTimes({ validAfter, validBefore }: Payment, now: bigint): PaymentErrorCode | undefined {
   if (validBefore < now + settlingSeconds) return 'authorization_expired'
   if (validBefore > now + BigInt(maxTimeoutSeconds + maxExtraSeconds)) return 'authorization_valid_too_long'
   return validAfter >= now ? 'authorization_not_yet_valid' : undefined

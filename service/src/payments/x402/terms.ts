@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { caipNetwork, chainId, chainName } from '../../domain/chain.ts'
 import { channelScheme } from '../channels/channel.ts'
-import { errors, type ErrorCode } from '../errors.ts'
+import { errors, type PaymentErrorCode } from '../errors.ts'
 import { identifierExtension, identifierOffer } from './identifier.ts'
 
 /** Seconds in which a payment must settle, counted from its signing. */
@@ -14,7 +14,7 @@ export const maxTimeoutSeconds = 30
 export const highestUsualPrice = 100_000n
 
 /** `price` is in the token's smallest units. `resource` is the public URL of POST /verify. Token name and version are those of its EIP-712 domain. */
-export type Terms = {
+export type PaymentTerms = {
   readonly price: bigint
   readonly asset: Hex
   readonly payTo: Hex
@@ -58,12 +58,12 @@ const description =
   'Bound-state proof: the on-chain state of one physical product, with an ECDSA signature that a contract can check.'
 const mimeType = 'application/json'
 
-export function tokenDomain({ tokenName, tokenVersion, asset }: Terms) {
+export function tokenDomain({ tokenName, tokenVersion, asset }: PaymentTerms) {
   return { name: tokenName, version: tokenVersion, chainId, verifyingContract: asset }
 }
 
 /** Returns the requirements of x402 version 2. The amount may be that of an earlier price. */
-export function requirementsV2(terms: Terms, amount = terms.price, payTo = terms.payTo) {
+export function requirementsV2(terms: PaymentTerms, amount = terms.price, payTo = terms.payTo) {
   return {
     scheme: 'exact',
     network: caipNetwork,
@@ -76,7 +76,7 @@ export function requirementsV2(terms: Terms, amount = terms.price, payTo = terms
 }
 
 /** Returns the requirements of a purchase through a channel. `found`: what the seller has of the buyer's channel. */
-function channelRequirements(terms: Terms, channels: ChannelTerms, found: object = {}) {
+function channelRequirements(terms: PaymentTerms, channels: ChannelTerms, found: object = {}) {
   const [receiverAuthorizer] = channels.receiverAuthorizers
   const { extra, ...requirements } = requirementsV2(terms)
   const { withdrawDelay, minDeposit } = channels
@@ -85,7 +85,7 @@ function channelRequirements(terms: Terms, channels: ChannelTerms, found: object
 }
 
 /** Returns the header of a 402 with the sum of a stock client's channel. The client signs the next voucher over that. */
-export function correctiveHeader(terms: Terms, channels: ChannelTerms, found: object): string {
+export function correctiveHeader(terms: PaymentTerms, channels: ChannelTerms, found: object): string {
   const accepts = [channelRequirements(terms, channels, found)]
   const error = 'invalid_batch_settlement_evm_cumulative_amount_mismatch'
   return Buffer.from(JSON.stringify({ ...paymentRequiredV2(terms), accepts, error })).toString('base64')
@@ -95,7 +95,10 @@ export function correctiveHeader(terms: Terms, channels: ChannelTerms, found: ob
 export type PaymentRequired = { readonly body: string; readonly header: string }
 
 /** Makes the payment requirements of each 402 code once at start, because responses differ by their error code only. */
-export function createPaymentRequired(terms: Terms, withHeader = true): ReadonlyMap<ErrorCode, PaymentRequired> {
+export function createPaymentRequired(
+  terms: PaymentTerms,
+  withHeader = true,
+): ReadonlyMap<PaymentErrorCode, PaymentRequired> {
   const documents = Object.values(errors).flatMap(({ error, status, message }) => {
     if (status !== 402) return []
     const body = JSON.stringify({ x402Version: 1, error, message, accepts: [requirementsV1(terms)] })
@@ -106,7 +109,7 @@ export function createPaymentRequired(terms: Terms, withHeader = true): Readonly
 }
 
 /** Makes /.well-known/x402 (and x402.json): enough to pay before the first request. */
-export function paymentDocument(terms: Terms): string {
+export function paymentDocument(terms: PaymentTerms): string {
   const { resource } = terms
   const item = { resource, type: 'http', method: 'POST', description, mimeType, inputSchema } as const
   return JSON.stringify({
@@ -121,7 +124,7 @@ export function paymentDocument(terms: Terms): string {
 }
 
 /** Contains spec §2.6 and more: without `payTo` and `asset` real buyers throw, without `extra` they sign a wrong domain. */
-function requirementsV1(terms: Terms) {
+function requirementsV1(terms: PaymentTerms) {
   return {
     scheme: 'exact',
     network: chainName,
@@ -140,7 +143,7 @@ function requirementsV1(terms: Terms) {
   } as const
 }
 
-function paymentRequiredV2(terms: Terms) {
+function paymentRequiredV2(terms: PaymentTerms) {
   return {
     x402Version: 2,
     resource: { url: terms.resource, description, mimeType },

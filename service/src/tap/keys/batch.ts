@@ -71,7 +71,7 @@ export type BatchRecord<Master extends Uint8Array | null = Uint8Array> = Readonl
 >
 
 /** A file master of null is in a token (PKCS#11). The metaRead key is never there: forged taps would occupy the token. */
-export type StoredBatch = BatchRecord<Uint8Array | null>
+export type BatchKeyRecord = BatchRecord<Uint8Array | null>
 
 export type NewBatchOptions = Readonly<{
   id: string
@@ -119,19 +119,19 @@ export function importedBatch({ scheme, master, metaKey, ...options }: ImportedB
  * Makes a batch usable by the verifier. `master` is a file master that is in a token; all other keys are in this process. Throws a
  * `RangeError` without a metaRead key or a file master.
  */
-export async function embeddedBatch(record: StoredBatch, master?: AesKeyRef): Promise<TagBatch> {
+export async function embeddedBatch(record: BatchKeyRecord, master?: AesKeyRef): Promise<TagBatch> {
   const { metaKey: _, fileMaster: __, ...settings } = record
   return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: masterOf(record, master) }
 }
 
-function masterOf({ id, fileMaster }: StoredBatch, stored?: AesKeyRef): AesKeyRef {
+function masterOf({ id, fileMaster }: BatchKeyRecord, stored?: AesKeyRef): AesKeyRef {
   if (fileMaster !== null) return embeddedKey(fileMaster)
   if (stored === undefined) throw new RangeError(`The file master of batch ${id} is in a token.`)
   return stored
 }
 
 /** Returns whether two records of a batch hold the same keys and derive from them alike. */
-export function hasSameKeys(left: StoredBatch, right: StoredBatch): boolean {
+export function hasSameKeys(left: BatchKeyRecord, right: BatchKeyRecord): boolean {
   const isSame = (one?: Uint8Array | null, other?: Uint8Array | null) =>
     one === undefined || other === undefined || one === null || other === null
       ? one === other
@@ -149,7 +149,7 @@ export function hasSameKeys(left: StoredBatch, right: StoredBatch): boolean {
  * without a metaRead key or a file master.
  */
 export async function chipKeys(
-  batch: StoredBatch,
+  batch: BatchKeyRecord,
   uid: Uint8Array,
   master?: AesKeyRef,
 ): Promise<{ metaKey: Uint8Array; fileKey: Uint8Array }> {
@@ -159,19 +159,19 @@ export async function chipKeys(
   return { metaKey: await metaKeyOf(batch), fileKey }
 }
 
-async function metaKeyOf({ id, metaKey, derivation, fileMaster }: StoredBatch): Promise<Uint8Array> {
+async function metaKeyOf({ id, metaKey, derivation, fileMaster }: BatchKeyRecord): Promise<Uint8Array> {
   const key = metaKey ?? (fileMaster && (await deriveMetaKey(derivation, fileMaster)))
   if (key === null) throw new RangeError(`The batch ${id} has no metaRead key.`)
   return key
 }
 
 /** Converts a batch to JSON with its keys as hex. The result belongs inside a sealed file only. */
-export function batchToJson({ metaKey, fileMaster, ...settings }: StoredBatch): Record<string, unknown> {
+export function batchToJson({ metaKey, fileMaster, ...settings }: BatchKeyRecord): Record<string, unknown> {
   return { ...settings, ...(metaKey && { metaKey: toHex(metaKey) }), fileMaster: fileMaster && toHex(fileMaster) }
 }
 
 /** Parses the JSON form, or returns `null` when it is not a legal batch. */
-export function batchFromJson(json: unknown): StoredBatch | null {
+export function batchFromJson(json: unknown): BatchKeyRecord | null {
   if (!isObject(json)) return null
   const { metaKey, fileMaster, ...settings } = json
   for (const [name, isLegal] of Object.entries(legal)) if (!isLegal(settings[name])) return null
@@ -185,11 +185,11 @@ export function batchFromJson(json: unknown): StoredBatch | null {
   const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
   if ((master !== null && !masterBytes.includes(master.length)) || (meta !== undefined && meta.length !== 16))
     return null
-  return { ...(settings as StoredBatch), fileMaster: master, ...(meta && { metaKey: meta }) }
+  return { ...(settings as BatchKeyRecord), fileMaster: master, ...(meta && { metaKey: meta }) }
 }
 
 /** Returns the settings without any key: for the database, `tag batch list` and logs. */
-export function publicSettings({ metaKey: _meta, fileMaster: _master, ...settings }: StoredBatch) {
+export function publicSettings({ metaKey: _meta, fileMaster: _master, ...settings }: BatchKeyRecord) {
   return settings
 }
 

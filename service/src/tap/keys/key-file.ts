@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { isObject } from '../../lib/json.ts'
 import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
-import { batchFromJson, batchToJson, type StoredBatch } from './batch.ts'
+import { batchFromJson, batchToJson, type BatchKeyRecord } from './batch.ts'
 import { schemeParameters } from './derivations.ts'
 import { isPublishedKey } from './published.ts'
 
@@ -19,7 +19,7 @@ export type KeyFileOptions = Readonly<{ kek: Uint8Array; previousKek?: Uint8Arra
 export class KeyFileError extends Error {}
 
 /** Reads the verifier's batches. A missing file holds no batches. Throws `KeyFileError`. */
-export async function readKeyFile(path: string, options: KeyFileOptions): Promise<readonly StoredBatch[]> {
+export async function readKeyFile(path: string, options: KeyFileOptions): Promise<readonly BatchKeyRecord[]> {
   const text = await readIfExists(path)
   return text === null ? [] : openKeys(text, options)
 }
@@ -27,7 +27,7 @@ export async function readKeyFile(path: string, options: KeyFileOptions): Promis
 /** Replaces the verifier's batches. Throws `KeyFileError` for batches that `readKeyFile` would reject. */
 export async function writeKeyFile(
   path: string,
-  batches: readonly StoredBatch[],
+  batches: readonly BatchKeyRecord[],
   { kek, demo = false }: KeyFileOptions,
 ): Promise<void> {
   assertKek(kek)
@@ -36,12 +36,12 @@ export async function writeKeyFile(
 }
 
 /** Seals batches into the text of a key file. */
-export function sealKeys(batches: readonly StoredBatch[], kek: Uint8Array): string {
+export function sealKeys(batches: readonly BatchKeyRecord[], kek: Uint8Array): string {
   return seal('tag-keys', { batches: batches.map(batchToJson) }, kek)
 }
 
 /** Opens the text of a key file. Throws `KeyFileError`. */
-export function openKeys(text: string, { demo = false, ...keks }: KeyFileOptions): readonly StoredBatch[] {
+export function openKeys(text: string, { demo = false, ...keks }: KeyFileOptions): readonly BatchKeyRecord[] {
   const { batches } = openSealed('tag-keys', text, keks)
   const records = Array.isArray(batches) ? batches.map(batchFromJson) : [null]
   const legal = records.filter((record) => record !== null)
@@ -88,7 +88,7 @@ export function assertKek(kek: Uint8Array, variable = 'TAG_KEK'): void {
 }
 
 /** Rejects published keys, and keys under which one tap would count in two batches. */
-function assertUsable(batches: readonly StoredBatch[], demo: boolean): void {
+function assertUsable(batches: readonly BatchKeyRecord[], demo: boolean): void {
   const ids = new Set<string>()
   const idOfKeys = new Map<string, string>()
   for (const batch of batches) {

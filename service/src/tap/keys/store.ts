@@ -15,7 +15,7 @@ import {
   newBatch,
   type NewBatchOptions,
   publicSettings,
-  type StoredBatch,
+  type BatchKeyRecord,
   type BatchStatus,
   createKeyRing,
   type KeyRing,
@@ -31,13 +31,13 @@ export type SharedBatches = {
 }
 
 /** `error` is one sentence for the operator and holds no secret. */
-type Created = { readonly ok: true; readonly value: StoredBatch } | { readonly ok: false; readonly error: string }
+type Created = { readonly ok: true; readonly value: BatchKeyRecord } | { readonly ok: false; readonly error: string }
 
 export type TagKeyStore = {
   /** Always provides the newest keys. */
   readonly keys: Omit<KeyRing, 'replace'>
   /** Returns the batch with a copy of its keys, for personalisation and software tags. */
-  readonly record: (id: string) => StoredBatch | undefined
+  readonly record: (id: string) => BatchKeyRecord | undefined
   /** Returns the file master of the batch, in this process or in a token. It is destroyed when it is replaced. */
   readonly fileMaster: (id: string) => AesKeyRef | undefined
   /** Returns the application master; undefined where it is elsewhere. */
@@ -95,7 +95,7 @@ export async function openTagKeyStore({
   for (const record of records()) await share(record)
 
   /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
-  async function use(next: readonly StoredBatch[]): Promise<void> {
+  async function use(next: readonly BatchKeyRecord[]): Promise<void> {
     const before = loaded
     loaded = await Promise.all(next.map((record) => load(record, before.get(record.id), keyStore))).then(
       (all) => new Map(all.map((one) => [one.record.id, one])),
@@ -125,21 +125,21 @@ export async function openTagKeyStore({
     })
   }
 
-  function write(next: readonly StoredBatch[], options: KeyFileOptions): Promise<void> {
+  function write(next: readonly BatchKeyRecord[], options: KeyFileOptions): Promise<void> {
     return inTurn(async () => {
       await writeKeyFile(path, next, options)
       await use(next)
     })
   }
 
-  async function share(record: StoredBatch): Promise<void> {
+  async function share(record: BatchKeyRecord): Promise<void> {
     const { id, epoch, status } = record
     await shared.putBatch({ id, epoch, status, settings: publicSettings(record) })
     sharedIds.add(id)
   }
 
   /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */
-  async function place({ record, appMaster }: NonNullable<ReturnType<typeof newBatch>>): Promise<StoredBatch> {
+  async function place({ record, appMaster }: NonNullable<ReturnType<typeof newBatch>>): Promise<BatchKeyRecord> {
     const names = storedNames(record.id)
     if (keyStore !== null) {
       for (const name of [names.app, names.file]) await makeStored(keyStore, name)
@@ -151,7 +151,7 @@ export async function openTagKeyStore({
     return record
   }
 
-  async function add(id: string, make: () => Promise<StoredBatch>): Promise<Created> {
+  async function add(id: string, make: () => Promise<BatchKeyRecord>): Promise<Created> {
     if (keyFile === null) return { ok: false, error: noKek }
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -237,11 +237,11 @@ export async function openTagKeyStore({
   }
 }
 
-type LoadedBatch = Readonly<{ record: StoredBatch; batch: TagBatch }>
+type LoadedBatch = Readonly<{ record: BatchKeyRecord; batch: TagBatch }>
 
 /** Makes a batch usable, with the key objects of `known` where its keys are the same. */
 async function load(
-  record: StoredBatch,
+  record: BatchKeyRecord,
   known: LoadedBatch | undefined,
   keyStore: KeyStore | null,
 ): Promise<LoadedBatch> {
@@ -259,7 +259,7 @@ async function load(
 }
 
 /** Throws `KeyFileError` when the master is not where the settings place it. */
-async function storedMaster({ id }: StoredBatch, keyStore: KeyStore | null): Promise<AesKeyRef> {
+async function storedMaster({ id }: BatchKeyRecord, keyStore: KeyStore | null): Promise<AesKeyRef> {
   const name = storedNames(id).file
   if (keyStore === null)
     throw new KeyFileError(`The keys of batch ${id} are in a PKCS#11 token: name it in KEYS, with tags among its keys.`)
@@ -268,7 +268,7 @@ async function storedMaster({ id }: StoredBatch, keyStore: KeyStore | null): Pro
   return key
 }
 
-function copyOfKeys({ fileMaster, metaKey }: StoredBatch): Pick<StoredBatch, 'fileMaster' | 'metaKey'> {
+function copyOfKeys({ fileMaster, metaKey }: BatchKeyRecord): Pick<BatchKeyRecord, 'fileMaster' | 'metaKey'> {
   return { fileMaster: fileMaster && fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 

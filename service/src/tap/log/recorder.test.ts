@@ -9,7 +9,7 @@ import type { Database } from '../../db/database.ts'
 import { createLog } from '../../lib/log.ts'
 import { toHex } from '../bytes.ts'
 import { createKeyRing } from '../keys/batch.ts'
-import { createLedger, createTapPruning } from '../replay-ledger.ts'
+import { createReplayLedger, createTapPruning } from '../replay-ledger.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { createTagHash } from '../tag-hash.ts'
 import { createTapLog, type TapPresentation } from './recorder.ts'
@@ -61,7 +61,7 @@ for (const { name, open, skip } of testDatabases())
       const tag = await testTag(batch)
       {
         await using taps = createTapLog({ database, log })
-        const ledger = createLedger({ sql: database })
+        const ledger = createReplayLedger({ sql: database })
         const authenticate = createAuthenticate({ keys })
         const verifyTap = createVerifyTap({ keys, authenticate, ledger, tagHash, record: taps.record })
         const [first, second, third] = [tag.next(), tag.next(), tag.next()]

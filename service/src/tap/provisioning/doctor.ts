@@ -28,7 +28,7 @@ export type Diagnosis = Readonly<{
 }>
 
 /** Diagnoses a URL without network and database. `uids` are UIDs that the operator suspects, for URLs that hide them. */
-export async function diagnose(
+export async function diagnoseTagUrl(
   address: string,
   { batches, uids = [] }: { batches: readonly TagBatch[]; uids?: readonly Uint8Array[] },
 ): Promise<Diagnosis> {

@@ -5,7 +5,7 @@ import { createAesKey, embeddedKey } from '../sun/aes.ts'
 import type { BatchRecord } from '../keys/batch.ts'
 import { toHex } from '../bytes.ts'
 import { deriveFileKey } from '../keys/derivations.ts'
-import { diagnose } from './doctor.ts'
+import { diagnoseTagUrl } from './doctor.ts'
 import { createSoftwareTag } from './software-tag.ts'
 import { newUid, testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
 
@@ -36,7 +36,7 @@ async function misread(
 type Among = { of?: BatchRecord; among?: readonly BatchRecord[]; uids?: readonly Uint8Array[] }
 
 async function codes(address: string, batches: readonly BatchRecord[], uids: readonly Uint8Array[] = []) {
-  const { findings } = await diagnose(address, { batches: await testBatches(...batches), uids })
+  const { findings } = await diagnoseTagUrl(address, { batches: await testBatches(...batches), uids })
   return findings.map(({ code }) => code)
 }
 
@@ -58,7 +58,7 @@ describe('tag doctor', () => {
     for (const macInput of ['empty', 'picc'] as const) {
       const own = testBatch({ id: 'own', macInput })
       const tag = await testTag(own, { counter: 6 })
-      const diagnosis = await diagnose(tag.tap() ?? '', { batches: await testBatches(batch, own) })
+      const diagnosis = await diagnoseTagUrl(tag.tap() ?? '', { batches: await testBatches(batch, own) })
       assert.deepEqual(diagnosis, {
         ok: true,
         findings: [],
@@ -122,7 +122,7 @@ describe('tag doctor', () => {
       [34, 82],
     ] as const)
       assert.deepEqual(await codes(await cut(zeros, macOffset), [batch]), ['placeholder_length'])
-    const { findings } = await diagnose(await cut(30, 78), { batches: await testBatches(batch) })
+    const { findings } = await diagnoseTagUrl(await cut(30, 78), { batches: await testBatches(batch) })
     assert.match(findings[0]?.text ?? '', /30 characters instead of 32/)
   })
 
@@ -139,7 +139,9 @@ describe('tag doctor', () => {
     const address = await misread(batch)
     for (const twice of [`${address}&cmac=0102030405060708`, address.replace('?', '?picc=&'), `${address}&picc=1`])
       assert.deepEqual(await codes(twice, [batch]), ['repeated_parameter'], twice)
-    const { uid: found } = await diagnose(`${address}&cmac=0102030405060708`, { batches: await testBatches(batch) })
+    const { uid: found } = await diagnoseTagUrl(`${address}&cmac=0102030405060708`, {
+      batches: await testBatches(batch),
+    })
     assert.equal(found, toHex(uid))
   })
 
@@ -165,8 +167,8 @@ describe('tag doctor', () => {
     const good = (await testTag(batch)).tap() ?? ''
     const altered = `${good.slice(0, -16)}${'0123456789ABCDEF'}`
     const said = JSON.stringify([
-      await diagnose(good, { batches: await testBatches(batch) }),
-      await diagnose(altered, { batches: await testBatches(batch) }),
+      await diagnoseTagUrl(good, { batches: await testBatches(batch) }),
+      await diagnoseTagUrl(altered, { batches: await testBatches(batch) }),
     ])
     for (const hidden of [toHex(metaKey), toHex(fileMaster), toHex(await fileKey(batch)), good.slice(-16)])
       assert.ok(!said.includes(hidden))

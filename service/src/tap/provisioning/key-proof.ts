@@ -4,7 +4,7 @@
  */
 import { type BatchRecord, embeddedBatch, importedBatch } from '../keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, schemeNames } from '../keys/derivations.ts'
-import { type Diagnosis, diagnose } from './doctor.ts'
+import { type Diagnosis, diagnoseTagUrl } from './doctor.ts'
 
 /** `uid` is 14 hex digits. `note` is a sentence about links that this verifier does not read as they are. */
 export type KeyProof =
@@ -13,7 +13,7 @@ export type KeyProof =
 
 /** Proves that the keys of `record` made the tap of this URL. `error` is one sentence that names what does not fit. */
 export async function proveKeys(record: BatchRecord, url: string): Promise<KeyProof> {
-  const diagnosis = await diagnose(url, { batches: [await embeddedBatch(record)] })
+  const diagnosis = await diagnoseTagUrl(url, { batches: [await embeddedBatch(record)] })
   const { uid, counter, findings } = diagnosis
   const faults = findings.filter(({ code }) => code !== 'parameter_names')
   if (faults.length === 0 && uid !== null && counter !== null)
@@ -32,7 +32,7 @@ async function otherScheme(record: BatchRecord, url: string): Promise<string | n
     const own = hasOwnMetaKey(scheme.derivation) ? { metaKey: metaKey ?? fileMaster } : {}
     const other = importedBatch({ ...settings, scheme, master: fileMaster, ...own })
     if (other === null) continue
-    const { findings, uid } = await diagnose(url, { batches: [await embeddedBatch(other)] })
+    const { findings, uid } = await diagnoseTagUrl(url, { batches: [await embeddedBatch(other)] })
     if (uid !== null && findings.every(({ code }) => code === 'parameter_names')) return name
   }
   return null

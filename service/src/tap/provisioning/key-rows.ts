@@ -6,7 +6,7 @@ import { hexToBytes } from '@noble/hashes/utils.js'
 import { formatCsvRow } from '../../lib/csv.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { an10922, boltcardKeys, diversificationInput } from '../keys/derivations.ts'
-import { chipKeys, type StoredBatch } from '../keys/batch.ts'
+import { chipKeys, type BatchKeyRecord } from '../keys/batch.ts'
 import { toHex } from '../bytes.ts'
 import { plainCommands, updateBinary } from './personalise.ts'
 import type { TagTemplate } from './template.ts'
@@ -31,7 +31,7 @@ export type KeyRow = Readonly<{
 }>
 
 export type KeyRowOptions = Readonly<{
-  batch: StoredBatch
+  batch: BatchKeyRecord
   uid: Uint8Array
   template: TagTemplate
   masters?: Masters
@@ -62,7 +62,7 @@ export async function keyRow({ batch, uid, template, masters, reveal = false }: 
 
 /** Derives the five keys of a tag by slot. Slots 0, 3 and 4 come from the application master, diversified with the slot number. */
 export async function deriveTagKeys(
-  batch: StoredBatch,
+  batch: BatchKeyRecord,
   uid: Uint8Array,
   { app, file }: Masters = {},
 ): Promise<Uint8Array[]> {

@@ -8,7 +8,7 @@ import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { toHex, join, littleEndian } from '../bytes.ts'
 import { sessionVector, sunMac } from '../sun/sun.ts'
 import { parseFileUrl, type TagTemplate } from './template.ts'
-import { chipKeys, type StoredBatch } from '../keys/batch.ts'
+import { chipKeys, type BatchKeyRecord } from '../keys/batch.ts'
 
 export type SoftwareTag = Readonly<{
   /** Executes one ISO 7816 command and returns the answer with its status word. */
@@ -138,7 +138,7 @@ const capabilityContainer = hexToBytes('001720010000FF0406E104010000000506E10500
 
 /** Creates a software tag personalised as a chip of this batch. Throws a `RangeError` for a batch that is not a demo batch. */
 export async function createDemoTag(options: {
-  batch: StoredBatch
+  batch: BatchKeyRecord
   /** A file master that is in a token. */
   fileMaster?: AesKeyRef | undefined
   uid: Uint8Array

@@ -7,8 +7,8 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
-import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
-import { diagnose } from '../../../src/cli/doctor/doctor.ts'
+import { importedBatch, type BatchKeyRecord } from '../../../src/tap/keys/batch.ts'
+import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { testFolder } from '../../support/folder.ts'
 import { serve } from '../../support/http.ts'
@@ -61,7 +61,7 @@ async function verifies(url: string): Promise<boolean> {
   return ((await answer.json()) as { verified: boolean }).verified
 }
 
-const recordOf = (id: string): StoredBatch => world.components.tagKeys.record(id) ?? assert.fail(id)
+const recordOf = (id: string): BatchKeyRecord => world.components.tagKeys.record(id) ?? assert.fail(id)
 
 /** A tag of the batch that is bound to a new asset, and its links. */
 async function boundTag(id = 'watches', { uid = newUid(), path = 'api/verify' } = {}) {
@@ -296,7 +296,7 @@ describe('touchstone tag doctor', () => {
 
 describe('touchstone doctor', () => {
   const wrongOnes = async (env: Readonly<Record<string, string>>) => {
-    const findings = await diagnose({ ...world.settings, ...env })
+    const findings = await diagnoseSettings({ ...world.settings, ...env })
     for (const { state, remedy } of findings) assert.equal(remedy === undefined, state === 'ok')
     const shown = JSON.stringify(findings)
     for (const secret of [world.settings.TAG_KEK, world.settings.TAG_PEPPER, 'secret-in-url'])
@@ -306,7 +306,7 @@ describe('touchstone doctor', () => {
 
   it('finds nothing wrong with the settings of a service that runs', async () => {
     assert.deepEqual(await wrongOnes({}), [])
-    const findings = await diagnose(world.settings)
+    const findings = await diagnoseSettings(world.settings)
     assert.match(JSON.stringify(findings), /has the code of CHAIN_CONTRACT.*TAG_KEK opens the keys of \d batches/)
   })
 
@@ -333,7 +333,7 @@ describe('touchstone doctor', () => {
 
   it('warns of a collector of traces that is away', async () => {
     const found = async (endpoint: string) => {
-      const all = await diagnose({ ...world.settings, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+      const all = await diagnoseSettings({ ...world.settings, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
       return all.filter(({ area }) => area === 'traces').map(({ state }) => state)
     }
     assert.deepEqual(await found('http://127.0.0.1:1'), ['warning'])
@@ -343,7 +343,7 @@ describe('touchstone doctor', () => {
 
   it('names a variable that was meant to be a setting, also beside a wrong one, and not its text', async () => {
     for (const more of [{}, { TAG_KEK: 'x' }]) {
-      const all = await diagnose({ ...world.settings, TAP_CHALENGE: 'secret-in-url', ...more })
+      const all = await diagnoseSettings({ ...world.settings, TAP_CHALENGE: 'secret-in-url', ...more })
       assert.deepEqual(
         all.filter(({ state }) => state === 'warning').filter(({ area }) => area === 'settings'),
         [
@@ -362,7 +362,7 @@ describe('touchstone doctor', () => {
     const folder = testFolder()
     await writeFile(join(folder, 'index.html'), '')
     const of = async (env: object) =>
-      (await diagnose({ ...world.settings, DATA_DIR: folder, ...env }))
+      (await diagnoseSettings({ ...world.settings, DATA_DIR: folder, ...env }))
         .filter(({ area, state }) => area === 'folder' && state !== 'ok')
         .map(({ state, what }) => `${state}: ${what.replace(folder, '')}`)
     assert.deepEqual(await of({ DATABASE_URL: '' }), ['wrong:  is the folder of something else: it has index.html.'])
@@ -373,7 +373,7 @@ describe('touchstone doctor', () => {
 
   it('warns of one provider, however often it is named, and of what it decides in proof trust', async () => {
     const warned = async (rpcUrls: string, env: Readonly<Record<string, string>> = {}) => {
-      const all = await diagnose({ ...world.settings, CHAIN_RPC_URLS: rpcUrls, ...env })
+      const all = await diagnoseSettings({ ...world.settings, CHAIN_RPC_URLS: rpcUrls, ...env })
       return all.filter(({ area, state }) => area === 'chain' && state === 'warning').map(({ what }) => what)
     }
     const { chainUrl } = world
@@ -391,7 +391,9 @@ describe('touchstone doctor', () => {
   it('notices a key file that others can read, and a provider of another chain', async () => {
     const path = join(world.settings.DATA_DIR, 'keys', 'tag-keys.json')
     await chmod(path, 0o644)
-    const [open] = (await diagnose(world.settings)).filter(({ area, state }) => area === 'folder' && state !== 'ok')
+    const [open] = (await diagnoseSettings(world.settings)).filter(
+      ({ area, state }) => area === 'folder' && state !== 'ok',
+    )
     await chmod(path, 0o600)
     assert.match(`${open?.what} ${open?.remedy}`, /Other users can read .*tag-keys\.json.* chmod /)
     const other = await serve((_, response) => response.end('{"jsonrpc":"2.0","id":1,"result":"0x1"}'))

@@ -7,7 +7,7 @@ import { startService } from '../../../src/app/service.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
-import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
@@ -196,7 +196,7 @@ describe('a ledger with taps older than TAP_RETENTION_DAYS', () => {
     {
       const sql = await openDatabase({ dataDir: join(DATA_DIR, 'store') })
       for (const counter of [1, 2_500, 2_501])
-        assert.equal((await createLedger({ sql }).consume(tap(counter))).outcome, 'FRESH')
+        assert.equal((await createReplayLedger({ sql }).consume(tap(counter))).outcome, 'FRESH')
       await sql.query(
         `insert into tap (uid, epoch, counter, picc) select $1, 0, n, $2 from generate_series(2, 2499) n`,
         [uid, new Uint8Array(16)],
@@ -215,7 +215,7 @@ describe('a ledger with taps older than TAP_RETENTION_DAYS', () => {
     assert.deepEqual(await sql.query('select counter from tap'), [{ counter: 2_501 }])
     assert.deepEqual(await sql.query('select last_counter from tag where uid = $1', [uid]), [{ last_counter: 2_501 }])
     for (const counter of [1, 2_500, 2_501])
-      assert.equal((await createLedger({ sql }).consume(tap(counter))).outcome, 'REPLAY')
+      assert.equal((await createReplayLedger({ sql }).consume(tap(counter))).outcome, 'REPLAY')
   })
 })
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
 import { locks } from '../../../src/db/locks.ts'
-import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
 import { testFolder } from '../../support/folder.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
@@ -84,7 +84,7 @@ describe(
       await using opened = new AsyncDisposableStack()
       const cluster = opened.adopt(await openDatabase({ url: database.url }), (one) => one.close())
       assert.equal(cluster.dialect, 'citus')
-      const ledger = createLedger({ sql: cluster })
+      const ledger = createReplayLedger({ sql: cluster })
       const tap = (uid: number, counter: number) =>
         ledger.consume({
           uid: Buffer.from(uid.toString(16).padStart(14, '0'), 'hex'),

@@ -14,8 +14,8 @@ import type { Database } from '../../../src/db/database.ts'
 import { putTransferMessage } from '../../../src/graphql/mutations/stores.ts'
 import { transferStore } from '../../../src/index/queries/transfers.ts'
 import { outboxStore } from '../../../src/index/outbox.ts'
-import { createLedger } from '../../../src/tap/replay-ledger.ts'
-import { erasePersonalData, exportPersonalData, type Subject } from '../../../src/privacy/personal-data.ts'
+import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
+import { erasePersonalData, exportPersonalData, type DataSubject } from '../../../src/privacy/personal-data.ts'
 
 const address = (digit: string): Hex => `0x${digit.repeat(40)}`
 const [alice, bob, carol] = [address('a'), address('b'), address('c')]
@@ -42,18 +42,18 @@ for (const { name, open, skip } of testDatabases())
     })
     after(() => database.close())
 
-    const found = async (subject: Subject) => {
+    const found = async (subject: DataSubject) => {
       const lines: Record<string, unknown>[] = []
       await exportPersonalData(database, { subject, tagHashes }, async (line) => {
         lines.push(JSON.parse(line) as Record<string, unknown>)
       })
       return lines
     }
-    const countsOf = async (subject: Subject) => {
+    const countsOf = async (subject: DataSubject) => {
       const groups = Map.groupBy(await found(subject), ({ kind }) => String(kind))
       return Object.fromEntries([...groups].map(([kind, lines]) => [kind, lines.length]))
     }
-    const erase = (subject: Subject, dryRun = false) =>
+    const erase = (subject: DataSubject, dryRun = false) =>
       erasePersonalData(database, { subject, tagHashes, actor: { who: 'local:test' }, reference: 'case-1', dryRun })
 
     /** The messages that are shown, by transfer. */
@@ -278,7 +278,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('lets no erased tap pass again', async () => {
-      const ledger = createLedger({ sql: database, windowSeconds: 3_600 })
+      const ledger = createReplayLedger({ sql: database, windowSeconds: 3_600 })
       const tap = { uid, epoch: 0, picc: Uint8Array.from({ length: 16 }, () => 1), batchId: 'b' }
       assert.equal((await ledger.consume({ ...tap, counter: 1 })).outcome, 'REPLAY')
       assert.equal((await erase({ uid }))['tap'], 1)

@@ -10,7 +10,7 @@ import { Hono } from 'hono'
 import { docsSources } from '../../../../scripts/docs.ts'
 import { errorRows } from '../../../src/lib/error-codes.ts'
 import { errors as gatewayErrors } from '../../../src/payments/errors.ts'
-import { errorCodes as graphqlCodes } from '../../../src/graphql/errors.ts'
+import { graphqlErrorCodes } from '../../../src/graphql/errors.ts'
 import { settings } from '../../../src/app/config/schema.ts'
 import type { Setting } from '../../../src/app/config/setting.ts'
 import { docsRoutes } from '../../../src/hosts/verification/docs/routes.ts'
@@ -337,7 +337,7 @@ describe('docs/error-codes.md', () => {
       assert.ok(fix.length > 10, fix)
     })
   }
-  for (const code of graphqlCodes) {
+  for (const code of graphqlErrorCodes) {
     it(`says what to do about ${code} of GraphQL`, () => assert.ok((row(graphql, code)[2] ?? '').length > 10))
   }
 

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { publishedAddresses, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { discoveryDocuments } from '../../../src/discovery/documents.ts'
-import { errorCodes } from '../../../src/graphql/errors.ts'
+import { graphqlErrorCodes } from '../../../src/graphql/errors.ts'
 import { startWorld } from '../../support/world.ts'
 
 type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
@@ -208,7 +208,7 @@ describe('discovery', () => {
     )
     assert.match(textOf('/sitemap.xml'), /<loc>https:\/\/v\.example\/docs\/rest-api<\/loc>/)
     assert.match(textOf('/llms.txt'), /\[REST API\]\(https:\/\/v\.example\/docs\/rest-api\.md\)/)
-    for (const code of errorCodes) assert.ok(textOf('/llms-full.txt').includes(code), code)
+    for (const code of graphqlErrorCodes) assert.ok(textOf('/llms-full.txt').includes(code), code)
     for (const path of ['/api/verify', '/mcp']) assert.ok(textOf('/robots.txt').includes(`\nDisallow: ${path}\n`), path)
     assert.doesNotMatch(textOf('/openapi.json'), /127\.0\.0\.1/)
   })

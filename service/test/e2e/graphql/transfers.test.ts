@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { encodeFunctionData, hashTypedData, keccak256, stringToHex, type TypedDataDefinition } from 'viem'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
-import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
+import { registryDigest } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/fault-rpc.ts'
 import { fieldsOf, startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
@@ -238,7 +238,7 @@ describe('the reads of transfers', () => {
   const signable = { type: 'InvalidateNonce', message: { tokenId: 1n, owner: alice.address, nonce: 0 } } as const
   async function isSigned(): Promise<boolean> {
     const position = await reads.position(1n)
-    const signature = await alice.sign({ hash: digestOf(reads.domain, signable) })
+    const signature = await alice.sign({ hash: registryDigest(reads.domain, signable) })
     const by = (signer: Hex) => reads.isSignedBy({ signer, signable, signature }, position)
     assert.equal(await by(bob.address), false)
     return by(alice.address)

@@ -13,7 +13,7 @@ import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { itemStore } from '../../../src/assets/items.ts'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
-import { createLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
@@ -65,7 +65,7 @@ for (const { name, open, skip } of testDatabases()) {
     /** A tap that is accepted, and announced for a token. */
     const tap = async (id: bigint, tagHash: Hex, counter = 1) => {
       const uid = new Uint8Array(7).fill(Number(id % 256n))
-      const { outcome } = await createLedger({ sql: database }).consume({
+      const { outcome } = await createReplayLedger({ sql: database }).consume({
         uid,
         epoch: 0,
         counter,

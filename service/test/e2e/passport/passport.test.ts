@@ -10,7 +10,7 @@ import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { batchHint, createKeyRing } from '../../../src/tap/keys/batch.ts'
-import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
@@ -280,7 +280,7 @@ describe('a client that sent too many forged taps', () => {
     const verifyTap = createVerifyTap({
       keys,
       authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
-      ledger: createLedger({ sql: components.database }),
+      ledger: createReplayLedger({ sql: components.database }),
       tagHash: components.tagHash ?? assert.fail(),
     })
     const { verdicts } = components

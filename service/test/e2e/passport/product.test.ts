@@ -8,7 +8,7 @@ import { readProduct } from '../../../src/hosts/verification/product/records.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { terms } from '../../../src/passport/public/terms.ts'
+import { publicTerms } from '../../../src/passport/public/terms.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { openItems, type TappedItem } from '../../support/passport/passport.ts'
 import { readContract } from '../../support/contract.ts'
@@ -98,7 +98,7 @@ describe('public product information', () => {
       [linkOf(item), 'Satchel No. 7', ['Wipe it.'], 'S'],
     )
     assert.deepEqual(
-      Object.keys(document).filter((key) => !key.startsWith('@') && !(key in terms)),
+      Object.keys(document).filter((key) => !key.startsWith('@') && !(key in publicTerms)),
       [],
     )
     const [evidence] = document.evidence

@@ -9,7 +9,7 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import { parseAbiItem, toFunctionSelector, toHex, type Hex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
-import type { Ledger } from '../../../src/payments/ledger.ts'
+import type { PaymentLedger } from '../../../src/payments/ledger.ts'
 import { testFolder } from '../../support/folder.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, post, price, sign } from '../../support/payments/buyer.ts'
@@ -168,7 +168,7 @@ describe('the keys', () => {
 })
 
 describe('the ledger', () => {
-  const failing = (name: keyof Ledger, done = false): Partial<Ledger> => {
+  const failing = (name: keyof PaymentLedger, done = false): Partial<PaymentLedger> => {
     const real = world.store[name] as (...args: unknown[]) => Promise<unknown>
     const fails = async (...args: unknown[]) => {
       if (done) await real(...args)

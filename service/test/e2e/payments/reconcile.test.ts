@@ -5,7 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
-import { createLedger } from '../../../src/payments/ledger.ts'
+import { createPaymentLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { startFacilitator } from '../../support/payments/facilitator.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -33,7 +33,7 @@ const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async 
 /** A row as another process left it. */
 async function stored(
   payment: SignedPayment,
-  ledger = createLedger(world.database, { chainId: 84532, asset, holder: deadProcess }),
+  ledger = createPaymentLedger(world.database, { chainId: 84532, asset, holder: deadProcess }),
 ) {
   const body = parseOrder(JSON.stringify({ assetId: String(token) }))
   assert.equal(body.kind, 'order')

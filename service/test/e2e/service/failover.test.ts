@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
+import { registryDigest } from '../../../src/chain/transactions/typed-data.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { publishedAddresses, publishedKey } from '../../../src/domain/published-accounts.ts'
 import type { Hex } from 'viem'
@@ -58,7 +58,7 @@ describe('a service with two providers', () => {
     assert.ok((await writer.attestClaim(claim)).ok)
     const account = privateKeyToAccount(publishedKey(0))
     const signable = { type: 'ClaimConsent', message: { tokenId, claimant: owner, nonce: 0, deadline: 1n } } as const
-    const signature = await account.sign({ hash: digestOf(transferReads.domain, signable) })
+    const signature = await account.sign({ hash: registryDigest(transferReads.domain, signable) })
     assert.ok(await transferReads.isSignedBy({ signer: owner, signable, signature }, position))
     assert.equal((await unpaid()).status, 402)
     assert.equal((await buySettled(world.urls.gateway, 1n, await sign(payer))).status, 200)

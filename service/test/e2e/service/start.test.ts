@@ -1,7 +1,7 @@
 /** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { diagnose } from '../../../src/cli/doctor/doctor.ts'
+import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -73,7 +73,7 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
       'touchstone: PostgreSQL answers under DATABASE_URL: database "touchstone_none" does not exist. Make it with createdb, or correct the name.\n',
     )
     assert.equal(exit, 1)
-    const found = await diagnose(env)
+    const found = await diagnoseSettings(env)
     assert.deepEqual(
       found.filter(({ area }) => area === 'database').map(({ what, remedy }) => `${what} ${remedy}`),
       ['PostgreSQL answers, and has no database of this name. Run createdb, or correct DATABASE_URL.'],

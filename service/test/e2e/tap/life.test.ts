@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../../../src/db/database.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
-import { createLedger, createTapPruning } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger, createTapPruning } from '../../../src/tap/replay-ledger.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createKeyRing } from '../../../src/tap/keys/batch.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
@@ -23,7 +23,7 @@ for (const { name, open, skip } of testDatabases()) {
     const other = testBatch({ id: 'other', epoch: 0 })
     async function instance(...more: readonly ReturnType<typeof testBatch>[]) {
       const keys = createKeyRing(await testBatches(first, second, other, ...more))
-      const ledger = createLedger({ sql: database })
+      const ledger = createReplayLedger({ sql: database })
       return createVerifyTap({
         keys,
         authenticate: createAuthenticate({ keys }),

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { batchFromJson, batchToJson, createKeyRing } from '../../../src/tap/keys/batch.ts'
-import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { openDatabase } from '../../../src/db/database.ts'
@@ -111,7 +111,7 @@ async function work(job: Job): Promise<Report> {
   const verifyTap = createVerifyTap({
     keys,
     authenticate: createAuthenticate({ keys }),
-    ledger: createLedger({ sql: database }),
+    ledger: createReplayLedger({ sql: database }),
     tagHash: createTagHash({ scheme: 'keccak-uid' }),
   })
   const report: Report = { fresh: [], refused: 0, requests: 0 }

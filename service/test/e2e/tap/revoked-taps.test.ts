@@ -10,7 +10,7 @@ import type { Database } from '../../../src/db/database.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { takeBackTaps } from '../../../src/index/taps.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
-import { createLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
 import { createRevokedTaps } from '../../../src/tap/revoked-taps.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 
@@ -57,7 +57,7 @@ for (const { name, open, skip } of testDatabases())
       tokenId: bigint,
       { uid, batchId, epoch = 0, counter = 1, hash = tagHash }: Chip & { counter?: number; hash?: typeof tagHash },
     ): Promise<void> {
-      const { outcome } = await createLedger({ sql: database }).consume({
+      const { outcome } = await createReplayLedger({ sql: database }).consume({
         uid,
         epoch,
         counter,

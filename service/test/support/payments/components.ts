@@ -12,9 +12,9 @@ import { clientKeys } from '../../../src/http/client-ip.ts'
 import type { Log } from '../../../src/lib/log.ts'
 import type { AttestationKey } from '../../../src/payments/attestation/attest.ts'
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
-import { createSlots } from '../../../src/payments/facilitator/slots.ts'
+import { createNonceSlots } from '../../../src/payments/facilitator/slots.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
-import { createLedger } from '../../../src/payments/ledger.ts'
+import { createPaymentLedger } from '../../../src/payments/ledger.ts'
 import { serve } from '../http.ts'
 import { asset, payTo, price } from './buyer.ts'
 
@@ -60,8 +60,8 @@ export async function openTables(database: Database) {
   const rows = { chainId: 84532, asset, holder }
   return {
     holder,
-    ledger: createLedger(database, rows),
-    slots: createSlots(database, rows),
+    ledger: createPaymentLedger(database, rows),
+    slots: createNonceSlots(database, rows),
     channels: createChannelStore(database, rows),
   }
 }

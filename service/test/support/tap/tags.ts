@@ -4,7 +4,7 @@ import {
   embeddedBatch,
   newBatch,
   type BatchRecord,
-  type StoredBatch,
+  type BatchKeyRecord,
   type NewBatchOptions,
   type TagBatch,
 } from '../../../src/tap/keys/batch.ts'
@@ -21,11 +21,11 @@ export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
   return made.record
 }
 
-export function testBatches(...records: readonly StoredBatch[]): Promise<TagBatch[]> {
+export function testBatches(...records: readonly BatchKeyRecord[]): Promise<TagBatch[]> {
   return Promise.all(records.map((record) => embeddedBatch(record)))
 }
 
-export function testTemplate(batch: StoredBatch, address = usualAddress): TagTemplate {
+export function testTemplate(batch: BatchKeyRecord, address = usualAddress): TagTemplate {
   const result = createTemplate(address, { macInput: batch.macInput })
   if (!result.ok) throw new Error(result.error)
   return result.template
@@ -33,7 +33,7 @@ export function testTemplate(batch: StoredBatch, address = usualAddress): TagTem
 
 /** A tag of the batch; without `uid` a new one. */
 export async function testTag(
-  batch: StoredBatch,
+  batch: BatchKeyRecord,
   {
     uid = newUid(),
     counter = 0,

@@ -1,7 +1,7 @@
 /** A tag with taps for tests of the replay ledger, on a clock of its own. */
 import { randomBytes } from 'node:crypto'
 import type { Database } from '../../../src/db/database.ts'
-import { createLedger, type Tap } from '../../../src/tap/replay-ledger.ts'
+import { createReplayLedger, type Tap } from '../../../src/tap/replay-ledger.ts'
 import { newUid } from './tags.ts'
 
 export const newPicc = () => Uint8Array.from(randomBytes(16))
@@ -11,7 +11,7 @@ const start = Date.parse('2026-01-01T00:00:00Z')
 /** Creates a tag that was never tapped. `tapOf` gives the same tap for the same counter; `at` sets the clock. */
 export function tappedTag(database: Database, { windowSeconds = 300 } = {}) {
   let time = start
-  const ledger = createLedger({ sql: database, windowSeconds, now: () => new Date(time) })
+  const ledger = createReplayLedger({ sql: database, windowSeconds, now: () => new Date(time) })
   const uid = newUid()
   const taps = new Map<number, Tap>()
   const tapOf = (counter: number, change: Partial<Tap> = {}): Tap => {

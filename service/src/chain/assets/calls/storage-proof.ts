@@ -11,10 +11,10 @@ import { type DecodedState, toDecodedState } from './abi.ts'
 import { type CallEncoding, readTagged } from './encodings.ts'
 
 /** The positions of the three mappings in the contract's storage layout. */
-export type Slots = Readonly<{ records: bigint; tags: bigint; metadata: bigint }>
+export type StorageSlots = Readonly<{ records: bigint; tags: bigint; metadata: bigint }>
 
 /** The slots of contracts/src/AssetRegistry.sol. */
-export const registrySlots: Slots = { records: 3n, tags: 5n, metadata: 7n }
+export const registrySlots: StorageSlots = { records: 3n, tags: 5n, metadata: 7n }
 
 export type ProofOptions = Readonly<{
   source: ChainSource
@@ -47,7 +47,7 @@ export function createProvenRead({ source, contract, codeHash }: ProofOptions): 
 }
 
 /** Reads records, metadata hashes and tags, each from its slot. */
-export function proofEncoding(proven: ProvenRead, slots: Slots): CallEncoding {
+export function proofEncoding(proven: ProvenRead, slots: StorageSlots): CallEncoding {
   const assetSlots = (id: bigint) => [mappingSlot(id, slots.records), mappingSlot(id, slots.metadata)]
 
   async function read(ids: readonly bigint[], block: Block, deadline: number) {

@@ -10,7 +10,7 @@ import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { chainOf, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
 import { CommandError, formatJson } from '../../session/output.ts'
 import { type ImportChain, type RowOutcome, importColumns } from './rows.ts'
-import { createImporter, type RowResult, type Sent, type Wanted } from './steps.ts'
+import { createImporter, type RowResult, type ImportCounts, type Wanted } from './steps.ts'
 
 type Options = { batch?: string; mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: true; json?: true }
 
@@ -101,7 +101,7 @@ async function importFile(
 }
 
 /** Formats the calls on chain. One transaction mints up to 200 rows; the contract binds and activates one token in each. */
-function formatSent({ mint, bind, activate, reads }: Sent): string {
+function formatSent({ mint, bind, activate, reads }: ImportCounts): string {
   return `On chain: ${mint} mints of up to 200 rows, ${bind} bindings, ${activate} activations; ${reads} batches of reads.`
 }
 

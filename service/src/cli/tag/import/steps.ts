@@ -179,11 +179,11 @@ export async function createImporter(session: Session, chain: ImportChain | null
     }
   }
 
-  return { run, sent: (): Sent => sent }
+  return { run, sent: (): ImportCounts => sent }
 }
 
 /** Transactions that were sent, and batches of reads. */
-export type Sent = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
+export type ImportCounts = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
 
 const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
 

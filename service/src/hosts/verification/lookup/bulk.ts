@@ -4,7 +4,7 @@
  */
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
@@ -50,7 +50,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
       const status = fault?.status ?? statuses[problem.kind]
       const wait: Headers = problem.kind === 'quota' ? { 'Retry-After': String(problem.seconds) } : {}
       return asCsv
-        ? failure(status, { error: messageOf(problem, most, fault) }, { ...headers, ...wait })
+        ? errorResponse(status, { error: messageOf(problem, most, fault) }, { ...headers, ...wait })
         : page(status, { most, text: withoutQueries(text), problem }, wait)
     }
 

@@ -12,26 +12,26 @@ import type { SearchView } from '../../../pages/search.ts'
 import { maxIdentifierLength, parseIdentifier } from '../../../passport/identifier.ts'
 import type { ItemSite } from '../pages/item.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
-import { itemOf, pathOfClass } from './table.ts'
+import { lookupItem, pathOfClass } from './table.ts'
 import { withoutQueries } from './lines.ts'
 
 export type FindSite = LookupSite & Pick<ItemSite, 'baseUrl' | 'pages'> & { readonly minters: Minters }
 
-export type Finding =
+export type LookupResult =
   | { readonly kind: 'path'; readonly path: string }
   | { readonly kind: 'page'; readonly status: number; readonly html: string }
 
 /** Finds the item of one text. Throws CHAIN_UNAVAILABLE, or a fault of the database. */
-export async function findText(site: FindSite, context: PageContext, text: string): Promise<Finding> {
+export async function findText(site: FindSite, context: PageContext, text: string): Promise<LookupResult> {
   const identifier = parseIdentifier(text.slice(0, maxIdentifierLength + 1), site.baseUrl)
   // An item that a link names has its page whatever the page then says of it.
   if (identifier.kind === 'token') return { kind: 'path', path: `/token/${identifier.tokenId}` }
   const { resolutions } = await resolveLines(site, [[identifier]])
   const [resolution = { kind: 'unreadable' } as const] = resolutions
-  if (resolution.kind === 'found') return { kind: 'path', path: itemOf(resolution).path }
+  if (resolution.kind === 'found') return { kind: 'path', path: lookupItem(resolution).path }
   if (resolution.kind === 'class') return { kind: 'path', path: pathOfClass(resolution) }
   const typed = cleanText(withoutQueries(text), { max: 200 })
-  const items = resolution.kind === 'several' ? resolution.items.map(itemOf) : []
+  const items = resolution.kind === 'several' ? resolution.items.map(lookupItem) : []
   const html = findPage(context, { kind: resolution.kind, typed, items })
   return { kind: 'page', status: statuses[resolution.kind], html }
 }
@@ -50,7 +50,7 @@ export async function findOfBrand(
   site: FindSite,
   context: PageContext,
   { brand, serial }: { readonly brand: string; readonly serial: string },
-): Promise<Finding | { readonly kind: 'wrong'; readonly view: SearchView }> {
+): Promise<LookupResult | { readonly kind: 'wrong'; readonly view: SearchView }> {
   const view = { brand, brandSerial: serial }
   const { themes } = site.pages
   const theme = themes.find(({ id }) => id === brand)
@@ -73,7 +73,7 @@ export async function findOfBrand(
     if (minter === undefined) throw historyUnavailable('no mint in the index')
     const themed = { gtin: item.gtin, brand: answer.verdict.untrusted?.brand ?? null }
     const isOfBrand = themeOf(themes, themed, (account) => account === minter)?.id === brand
-    return isOfBrand ? [itemOf({ tokenId, item, answer })] : []
+    return isOfBrand ? [lookupItem({ tokenId, item, answer })] : []
   })
   const isWhole = sameSerial.length < mostOfSerial && minted.length <= mostOfBrand
   const [only] = items

@@ -4,7 +4,11 @@ import { parse } from 'csv-parse/sync'
 import { type Identifier, parseIdentifier, parseItem } from '../../../passport/identifier.ts'
 
 /** `typed` is what the line holds, cleaned, without the query of a link: that may be a tap. */
-export type Line = { readonly number: number; readonly typed: string; readonly identifiers: readonly Identifier[] }
+export type LookupLine = {
+  readonly number: number
+  readonly typed: string
+  readonly identifiers: readonly Identifier[]
+}
 
 const longestTyped = 100
 
@@ -16,7 +20,7 @@ export function parseLines(
   parts: readonly string[],
   baseUrl: string,
   most: number,
-): { readonly count: number; readonly lines: readonly Line[] } {
+): { readonly count: number; readonly lines: readonly LookupLine[] } {
   let before = 0
   const all = parts.flatMap((part) => {
     const lines = part.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)
@@ -38,7 +42,7 @@ function withColumns(all: readonly NumberedText[]): readonly UnreadLine[] {
   return (columns ? lines.slice(1) : lines).map((line) => ({ ...line, columns }))
 }
 
-function parseLine({ number, text, columns }: UnreadLine, baseUrl: string): Line {
+function parseLine({ number, text, columns }: UnreadLine, baseUrl: string): LookupLine {
   return {
     number,
     typed: typedOf(text),

@@ -2,7 +2,7 @@
  * Identifiers as the items that they name, with the verdicts on all of them at one block. Nothing is guessed: an identifier that no item has, or
  * that several have, is an answer of its own.
  */
-import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
+import type { VerdictAnswer, Verdicts } from '../../../assets/verdicts.ts'
 import type { ItemStore } from '../../../assets/items.ts'
 import type { BlockId } from '../../../domain/chain.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
@@ -15,7 +15,7 @@ export type LookupSite = {
 }
 
 /** An item as the register has it; `item` is null for one without GTIN and serial. */
-export type FoundItem = { readonly tokenId: bigint; readonly item: ItemKey | null; readonly answer: Answer }
+export type FoundItem = { readonly tokenId: bigint; readonly item: ItemKey | null; readonly answer: VerdictAnswer }
 
 export type Resolution =
   | ({ readonly kind: 'found' } & FoundItem)
@@ -25,7 +25,7 @@ export type Resolution =
   | { readonly kind: 'class'; readonly gtin: string; readonly batch?: string | undefined }
   | { readonly kind: 'none' | 'foreign' | 'unreadable' }
 
-export type Resolved = { readonly block: BlockId | null; readonly resolutions: readonly Resolution[] }
+export type ResolvedLines = { readonly block: BlockId | null; readonly resolutions: readonly Resolution[] }
 
 /** Items with one serial that are read; a page that lists more helps no one. */
 const mostItems = 5
@@ -36,7 +36,7 @@ const atOnce = 10
 export async function resolveLines(
   { verdicts, items }: LookupSite,
   lines: readonly (readonly Identifier[])[],
-): Promise<Resolved> {
+): Promise<ResolvedLines> {
   const named = await mapConcurrently(lines, atOnce, (line) => Promise.all(line.map((one) => tokensOf(items, one))))
   const tokenIds = [...new Set(named.flat(2))]
   const { block, answers } = await verdicts.answers(tokenIds)

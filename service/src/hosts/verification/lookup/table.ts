@@ -5,18 +5,18 @@ import { formatCsvRow } from '../../../lib/csv.ts'
 import type { LookupItem, LookupRow } from '../../../pages/lookup/row.ts'
 import { classPath, itemPath } from '../../../passport/digital-link.ts'
 import { encodeSerial } from '../../../domain/gs1/serial.ts'
-import { reportsOf } from '../pages/item.ts'
-import type { Line } from './lines.ts'
+import { reportedFlags } from '../pages/item.ts'
+import type { LookupLine } from './lines.ts'
 import type { FoundItem, Resolution } from './resolve.ts'
 import { formatSecond } from '../../../domain/text.ts'
 
-export function rowOf({ number, typed }: Line, resolution: Resolution): LookupRow {
+export function rowOf({ number, typed }: LookupLine, resolution: Resolution): LookupRow {
   const row = { line: number, typed }
   switch (resolution.kind) {
     case 'found':
-      return { ...row, kind: 'found', item: itemOf(resolution) }
+      return { ...row, kind: 'found', item: lookupItem(resolution) }
     case 'several':
-      return { ...row, kind: 'several', items: resolution.items.map(itemOf) }
+      return { ...row, kind: 'several', items: resolution.items.map(lookupItem) }
     case 'class':
       return { ...row, kind: 'class', path: pathOfClass(resolution) }
     case 'none':
@@ -26,14 +26,14 @@ export function rowOf({ number, typed }: Line, resolution: Resolution): LookupRo
   }
 }
 
-export function itemOf({ tokenId, item, answer: { verdict, flags } }: FoundItem): LookupItem {
+export function lookupItem({ tokenId, item, answer: { verdict, flags } }: FoundItem): LookupItem {
   return {
     tokenId: String(tokenId),
     gtin: item?.gtin,
     serial: item?.serial,
     path: item === null ? `/token/${tokenId}` : itemPath(item),
     state: verdict.state as Exclude<LifecycleState, 'NONE'>,
-    reports: reportsOf(verdict, flags),
+    reports: reportedFlags(verdict, flags),
     tampered: isSealOpened({ flags }),
     name: verdict.untrusted?.name,
   }

@@ -10,7 +10,7 @@ import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import { pageHeaders, policyOf } from './response.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { offlinePage } from '../../../pages/offline.ts'
-import { failure } from '../../../http/responses.ts'
+import { errorResponse } from '../../../http/responses.ts'
 
 export type PageAssets = {
   /** Path of the folder, without a slash at the end. */
@@ -70,7 +70,7 @@ function readAssets(): PageAssets {
       const [asked, ...rest] = path.slice(assetsPrefix.length).split('/')
       const name = rest.join('/')
       const text = files.get(name)
-      if (text === undefined) return failure(404, { error: 'There is nothing at this path.' })
+      if (text === undefined) return errorResponse(404, { error: 'There is nothing at this path.' })
       // A page of an older or newer instance names another version: it gets these files, but does not cache them.
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
       const headers = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
@@ -83,7 +83,7 @@ function readAssets(): PageAssets {
 /** Answers the style sheet or the typeface of a brand theme; the path holds the hash of the content. */
 export function themeResponse(themes: readonly BrandTheme[], path: string): Response {
   const theme = themes.find(({ stylesheet, typeface }) => stylesheet === path || typeface?.path === path)
-  if (theme === undefined) return failure(404, { error: 'There is nothing at this path.' })
+  if (theme === undefined) return errorResponse(404, { error: 'There is nothing at this path.' })
   const headers = { ...assetHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
   if (theme.typeface?.path === path)
     return new Response(new Uint8Array(theme.typeface.bytes), { headers: { ...headers, 'Content-Type': 'font/woff2' } })

@@ -14,7 +14,7 @@ import {
   isSealOpened,
 } from '@touchstone/verdict'
 import type { Histories, History, HistoryEvent, Minters, StateChanges } from '../../../assets/history.ts'
-import type { Answer } from '../../../assets/verdicts.ts'
+import type { VerdictAnswer } from '../../../assets/verdicts.ts'
 import { parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
 import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item/view.ts'
@@ -37,7 +37,7 @@ import type { TappedTag } from '../../../tap/verify-tap.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
 import { ownerReportsOf } from './owner-reports.ts'
 import { type PictureSite, withPictures } from './pictures.ts'
-import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
+import { passportFor, type PassportSite, type ResolvedTap } from '../passport/document.ts'
 
 type PageOptions = {
   /** Seconds in which a tap may be repeated. */
@@ -78,9 +78,9 @@ export type ItemSite = PassportSite &
   }
 
 /** The verdict with bits, unix time and metadata hash of its record, all of its block. No part of the page is of another. */
-export type Found = Pick<Answer, 'verdict' | 'flags' | 'timestamp' | 'metadataHash'> & {
+export type Found = Pick<VerdictAnswer, 'verdict' | 'flags' | 'timestamp' | 'metadataHash'> & {
   readonly item: ItemKey | null
-  readonly tap: Exclude<TapView, { kind: 'tapped' }> | Resolved
+  readonly tap: Exclude<TapView, { kind: 'tapped' }> | ResolvedTap
 }
 
 export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView> {
@@ -136,7 +136,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
         ? ownerReportsOf(verdict.chainRef.contract as Hex, tokenId, flags)
         : null,
     reportTicket: ticketOf(site.reportTickets),
-    reports: reportsOf(verdict, flags),
+    reports: reportedFlags(verdict, flags),
     tampered: isSealOpened({ flags }),
     owner,
     checkedAt: Math.floor(now() / 1000),
@@ -219,7 +219,7 @@ async function detailsOf(site: ItemSite, hash: Hex | null): Promise<ProductDetai
   return details && (await withPictures(site, details))
 }
 
-export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportKind[] {
+export function reportedFlags({ flagged }: Verdict, flags: number): readonly ReportKind[] {
   if (!flagged) return []
   const kinds = (['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST'] as const).filter(
     (kind) => (flags & assetFlags[kind]) !== 0,

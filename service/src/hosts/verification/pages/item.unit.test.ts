@@ -11,7 +11,7 @@ import {
 import canonicalize from 'canonicalize'
 import type { HistoryEvent } from '../../../assets/history.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
-import type { Resolved } from '../passport/document.ts'
+import type { ResolvedTap } from '../passport/document.ts'
 import { brandOfToken, type ItemSite, itemViewOf, timelineOf } from './item.ts'
 
 type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
@@ -192,7 +192,7 @@ function pageOf({
     },
   }
   const found = { verdict, flags: record.flags, timestamp: 1_700, metadataHash: then, item: null }
-  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7, fresh: true } as unknown as Resolved['tag']
+  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7, fresh: true } as unknown as ResolvedTap['tag']
   const tap = { kind: 'resolved', tag, block: { ...block, timestamp: 1_800n }, ...found } as const
   return {
     readings,

@@ -8,7 +8,7 @@ import type { PictureForm } from '../../../assets/pictures/limits.ts'
 import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { errorResponse, methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
 import { isRead, rateLimited, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
@@ -22,7 +22,7 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
   app.all(`${picturesPrefix}*`, async (c) => {
     if (!isRead(c.req.method)) return methodRefused(readMethods)
     const hash = c.req.path.slice(picturesPrefix.length)
-    if (!/^[0-9a-f]{64}$/.test(hash)) return failure(404, { error: noPicture })
+    if (!/^[0-9a-f]{64}$/.test(hash)) return errorResponse(404, { error: noPicture })
     const ready = pictureForms.ready(hash)
     const quota = ready === undefined ? await helpers.consume(c, limiter) : undefined
     if (quota?.allowed === false) return rateLimited(quota)
@@ -30,11 +30,11 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
     try {
       const form = ready ?? (await pictureForms.get(hash))
       return form === null
-        ? failure(404, { error: noPicture }, headers)
+        ? errorResponse(404, { error: noPicture }, headers)
         : respond(form, hash, c.req.header('if-none-match'), headers)
     } catch (error) {
       const { status, message } = helpers.faultOf(error, c)
-      return failure(status, { error: message }, headers)
+      return errorResponse(status, { error: message }, headers)
     }
   })
 }

@@ -10,7 +10,7 @@ import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
-import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
@@ -32,7 +32,7 @@ import {
 import { nothingHere } from '../routes/asset.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
 import { bulkRoute } from '../lookup/bulk.ts'
-import { findOfBrand, findText, type Finding, type FindSite } from '../lookup/find.ts'
+import { findOfBrand, findText, type LookupResult, type FindSite } from '../lookup/find.ts'
 import { readProduct } from '../product/records.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
 import {
@@ -138,7 +138,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     if (linked !== null) return linked
     const target =
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
-    if (target === null) return failure(404, { error: nothingHere }, visit.headers)
+    if (target === null) return errorResponse(404, { error: nothingHere }, visit.headers)
     if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
     if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
@@ -324,7 +324,11 @@ async function homeResponse(
 }
 
 /** Looks up what a form or a scanned code holds. */
-async function searchOf(site: PageRoutes, context: PageContext, query: URLSearchParams): Promise<Search | Finding> {
+async function searchOf(
+  site: PageRoutes,
+  context: PageContext,
+  query: URLSearchParams,
+): Promise<Search | LookupResult> {
   const text = query.get('find')
   if (text !== null) return findText(site, context, text)
   const brand = query.get('brand')

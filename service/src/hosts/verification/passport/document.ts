@@ -7,7 +7,7 @@ import { passportMetadata } from '../../../passport/metadata.ts'
 import { programVersion } from '../../../lib/version.ts'
 import type { TapOutcome } from '../../../tap/resolve-tap.ts'
 
-export type Resolved = Extract<TapOutcome, { kind: 'resolved' }>
+export type ResolvedTap = Extract<TapOutcome, { kind: 'resolved' }>
 
 /** The service and its items; `baseUrl` is the public origin, without a slash at the end. */
 export type PassportSite = {
@@ -32,7 +32,7 @@ const software = {
  * Returns the unsigned document. `item` is the stored GTIN and serial of the token. It throws what the store throws, DATABASE_UNAVAILABLE
  * where that is away.
  */
-export async function passportFor(site: PassportSite, tap: Resolved, item: ItemKey | null): Promise<Passport> {
+export async function passportFor(site: PassportSite, tap: ResolvedTap, item: ItemKey | null): Promise<Passport> {
   const { baseUrl, issuerName, contract, metadata, now = Date.now } = site
   const { verdict, block, tag, metadataHash } = tap
   const text = metadataHash === null ? undefined : await metadata.stored(metadataHash)

@@ -3,7 +3,7 @@
  * gets the page.
  */
 import type { Quota } from '../../../http/rate-limit/limiter.ts'
-import { quotaHeaders, failure, openToAll } from '../../../http/responses.ts'
+import { quotaHeaders, errorResponse, openToAll } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
@@ -17,8 +17,8 @@ import {
   type Linkset,
   type Topic,
 } from '../../../passport/linkset.ts'
-import type { Facts } from '../../../passport/public/facts.ts'
-import { subjectLinks, type Subject } from '../../../passport/public/subject.ts'
+import type { PublicFacts } from '../../../passport/public/facts.ts'
+import { subjectLinks, type ProductSubject } from '../../../passport/public/subject.ts'
 import { locationOf, resolveClass, resolveItem } from '../../../passport/resolver.ts'
 import { languages } from '../../../pages/languages.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
@@ -70,14 +70,14 @@ export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion)
         : facts !== null
   const answer = answerWith(tokenId ?? 0n, topicsOf(facts ?? {}))
   const headers = { ...linkHeaders(site.baseUrl, link), ...privateHeaders, ...quotaHeaders(question.quota) }
-  if (!isKnown) return failure(404, { error: 'There is no item under this link.' }, headers)
+  if (!isKnown) return errorResponse(404, { error: 'There is no item under this link.' }, headers)
   switch (answer.kind) {
     case 'page':
       return null
     case 'redirect':
       return new Response(null, { status: 303, headers: { ...headers, Location: locationOf(answer, question.query) } })
     case 'not-found':
-      return failure(404, { error: noSuchLink }, headers)
+      return errorResponse(404, { error: noSuchLink }, headers)
     case 'linkset': {
       const linkset = linksetOf(site, link, tokenId, facts ?? {})
       return new Response(JSON.stringify(linkset), { headers: { ...headers, 'Content-Type': linksetType } })
@@ -104,9 +104,9 @@ const noSuchLink = 'There is no link of this type here; linkType=linkset lists t
 
 function linksetOf(
   { baseUrl, issuer }: LinkSite,
-  link: Exclude<Subject, { kind: 'token' }>,
+  link: Exclude<ProductSubject, { kind: 'token' }>,
   tokenId: bigint | null,
-  facts: Facts,
+  facts: PublicFacts,
 ): Linkset {
   const name = typeof facts['name'] === 'string' ? facts['name'] : null
   const shared = { baseUrl, name, languages, topics: topicsOf(facts) }
@@ -120,7 +120,7 @@ function linksetOf(
  * Returns the facts of a link; null where there are none. While the chain cannot be read it throws: what cannot be read is not unknown.
  * A linkset of an item or a model (`isListing`) does not depend on facts, and goes without them then.
  */
-async function factsOf(site: LinkSite, subject: Subject, isListing: boolean): Promise<Facts | null> {
+async function factsOf(site: LinkSite, subject: ProductSubject, isListing: boolean): Promise<PublicFacts | null> {
   const record = await readProduct(site, subject).catch((error: unknown) => {
     if (isListing) return null
     throw error

@@ -5,7 +5,7 @@
 import type { Hono } from 'hono'
 import { etagOf, etagOfText } from '../../../http/etag.ts'
 import { negotiate, type PassportForm } from '../../../http/accept.ts'
-import { failure, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { parsePassportPath } from '../../../passport/digital-link.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
@@ -23,7 +23,7 @@ import {
   type RequestHelpers,
 } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
-import { passportFor, type PassportSite, type Resolved } from './document.ts'
+import { passportFor, type PassportSite, type ResolvedTap } from './document.ts'
 
 export type PassportRoutes = PassportSite &
   TapRouteOptions & {
@@ -48,31 +48,31 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
       const wrong =
         parameterError(parameters) ?? ('error' in path ? path : null) ?? (profile === null ? noProfile : null)
       if (wrong !== null || form === null || profile === null || 'error' in path)
-        return errorResponse(wrong ?? notOffered, headers)
+        return tapErrorResponse(wrong ?? notOffered, headers)
       const outcome = await resolve()
       if (outcome.kind === 'busy')
-        return errorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
+        return tapErrorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
       const response =
         outcome.kind === 'resolved'
           ? await passportResponse(outcome, path, { form, profile }, headers)
-          : errorResponse(failures[outcome.kind], headers)
+          : tapErrorResponse(failures[outcome.kind], headers)
       for (const cookie of c.req.method === 'HEAD' ? [] : tapCookies(outcome))
         response.headers.append('Set-Cookie', cookie)
       return response
     },
-    errorResponse,
+    tapErrorResponse,
   )
 
   /** Returns the passport of a tapped item, if the path names that item. */
   async function passportResponse(
-    tap: Resolved,
+    tap: ResolvedTap,
     path: PassportPath,
     { form, profile }: { readonly form: PassportForm; readonly profile: SignedProfile },
     headers: Headers,
   ): Promise<Response> {
     const tokenId = BigInt(tap.verdict.token_id)
     const item = await site.items.itemOfToken(tokenId)
-    if (!isNamedBy(path, tokenId, item)) return errorResponse(wrongItem, headers)
+    if (!isNamedBy(path, tokenId, item)) return tapErrorResponse(wrongItem, headers)
     const passport = await passportFor(site, tap, item)
     if (form === 'application/ld+json') return documentResponse(passport, form, headers)
     const now = (site.now ?? Date.now)()
@@ -154,8 +154,8 @@ const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved' | 'busy'>
 }
 
 /** A rejected request has `verified: false`; a fault or a limit is no statement about the chip. */
-function errorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return failure(status, status < 429 ? { verified: false, error } : { error }, headers)
+function tapErrorResponse({ status, error }: TapFailure, headers: Headers): Response {
+  return errorResponse(status, status < 429 ? { verified: false, error } : { error }, headers)
 }
 
 function documentResponse(document: object, form: PassportForm, headers: Headers): Response {

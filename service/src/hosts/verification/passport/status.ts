@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { negotiate, type SignedForm } from '../../../http/accept.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
@@ -47,7 +47,7 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
     const signer = issuer.listSignerFor(did)
     const form = formFor(c.req.header('accept'), signer)
     const bits = asked === null || form === null ? null : await statusBits(asked.list)
-    if (asked === null || form === null || bits === null) return failure(404, { error: noList }, headers)
+    if (asked === null || form === null || bits === null) return errorResponse(404, { error: noList }, headers)
     const { text, etag } = await copyOf(asked, bits, form, signer)
     const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
     return matchesIfNoneMatch(c.req.header('if-none-match'), etag)

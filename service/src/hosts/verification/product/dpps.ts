@@ -15,7 +15,7 @@ import { isObject, parseJson } from '../../../lib/json.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { digitalProductPassport, productDocument } from '../../../passport/public/document.ts'
 import { elementAt, parseElementPath } from '../../../passport/public/element-path.ts'
-import { parsePassportId, parseProductId, subjectLinks, type Subject } from '../../../passport/public/subject.ts'
+import { parsePassportId, parseProductId, subjectLinks, type ProductSubject } from '../../../passport/public/subject.ts'
 import { parseMoment } from '../../../passport/public/versions.ts'
 import {
   rateLimitMessage,
@@ -66,7 +66,7 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
 
   async function passportResponse(
     c: Context<Env>,
-    subject: Subject,
+    subject: ProductSubject,
     {
       at,
       compressed,

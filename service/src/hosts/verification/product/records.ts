@@ -11,8 +11,8 @@ import { memoize } from '../../../lib/memoize.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import { passportMetadata, type ProductText } from '../../../passport/metadata.ts'
 import type { Anchor } from '../../../passport/public/document.ts'
-import { commonOf, factsOf, type Facts } from '../../../passport/public/facts.ts'
-import type { Subject } from '../../../passport/public/subject.ts'
+import { commonOf, publicFacts, type PublicFacts } from '../../../passport/public/facts.ts'
+import type { ProductSubject } from '../../../passport/public/subject.ts'
 import type { RestrictedStore } from '../../../passport/public/restricted-store.ts'
 import { withRestricted } from '../../../passport/public/tiers.ts'
 import { stateAt, versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
@@ -54,7 +54,7 @@ export type TierAccess = { readonly tiers: readonly Tier[]; readonly brands: Bra
 export type Reading = { readonly history?: boolean; readonly at?: number; readonly access?: TierAccess | undefined }
 
 export type ProductRecord = {
-  readonly facts: Facts
+  readonly facts: PublicFacts
   /** Supplier text and product details that the facts are made of. They are those of the item, or what the items have alike. */
   readonly text: ProductText
   readonly details: ProductDetails
@@ -76,7 +76,7 @@ const mostItems = 20
  */
 export async function readProduct(
   site: ProductSite,
-  subject: Subject,
+  subject: ProductSubject,
   reading: Reading = {},
 ): Promise<ProductRecord | null> {
   const tokens = await tokensOf(site, subject)
@@ -88,7 +88,7 @@ export async function readProduct(
   const text = commonOf(readable.map((record) => record.text))
   const details: ProductDetails = commonOf(readable.map((record) => record.details ?? {}))
   return {
-    facts: factsOf(text, details),
+    facts: publicFacts(text, details),
     text,
     details,
     evidence: (isItem ? used : readable).map(({ anchor }) => anchor),
@@ -99,7 +99,7 @@ export async function readProduct(
 }
 
 /** Returns the tokens that may be read for a subject. Those of a batch are chosen by the stored texts, before the chain is asked. */
-async function tokensOf(site: ProductSite, subject: Subject): Promise<readonly bigint[]> {
+async function tokensOf(site: ProductSite, subject: ProductSubject): Promise<readonly bigint[]> {
   if (subject.kind === 'token') return [subject.tokenId]
   if (subject.kind === 'item') {
     const tokenId = await site.items.tokenOfItem(subject)
@@ -139,13 +139,13 @@ const batchIn = memoize(
 )
 
 /** Returns whether an item belongs to the subject. Only product details, which the chain covers, name a batch. */
-function isOfBatch(subject: Subject, details: BatchNames | null): boolean {
+function isOfBatch(subject: ProductSubject, details: BatchNames | null): boolean {
   if (subject.kind !== 'batch') return true
   return details?.batch === subject.batch && (details.gtin === undefined || details.gtin === subject.gtin)
 }
 
 /** Returns whether there is a passport of a subject, without comparing its items. */
-export async function hasProduct(site: ProductSite, subject: Subject): Promise<boolean> {
+export async function hasProduct(site: ProductSite, subject: ProductSubject): Promise<boolean> {
   if (subject.kind === 'class') return (await site.classes.itemsOfClass(subject.gtin)).length > 0
   return (await readProduct(site, subject)) !== null
 }

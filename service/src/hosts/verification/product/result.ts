@@ -1,5 +1,5 @@
 /** The Result object of EN 18222: what its routes answer with instead of a passport. */
-import { failure } from '../../../http/responses.ts'
+import { errorResponse } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import type { Headers } from '../request.ts'
 
@@ -67,5 +67,5 @@ function resultResponse(
   headers: Headers,
 ): Response {
   const timestamp = new Date().toISOString()
-  return failure(status, { statusCode, message: [{ messageType: 'Error', text, code, timestamp }] }, headers)
+  return errorResponse(status, { statusCode, message: [{ messageType: 'Error', text, code, timestamp }] }, headers)
 }

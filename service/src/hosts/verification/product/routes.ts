@@ -5,7 +5,7 @@
 import type { Hono } from 'hono'
 import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll } from '../../../http/responses.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { parseSubjectPath, productRoot } from '../../../passport/public/subject.ts'
 import { readRoute, type Env, type RequestHelpers } from '../request.ts'
@@ -16,9 +16,10 @@ export type ProductRoutes = ProductSite & { readonly limiter?: RateLimiter | und
 export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: ProductRoutes): void {
   readRoute(app, helpers, { prefix: `${productRoot}/`, limiter: site.limiter }, async (c, headers) => {
     const subject = parseSubjectPath(c.req.path.slice(productRoot.length))
-    if (subject === null) return failure(400, { error: badPath }, headers)
+    if (subject === null) return errorResponse(400, { error: badPath }, headers)
     const record = await readProduct(site, subject)
-    if (record === null) return failure(404, { error: 'There is no product information under this link.' }, headers)
+    if (record === null)
+      return errorResponse(404, { error: 'There is no product information under this link.' }, headers)
     const { baseUrl } = site
     const document = productDocument({ baseUrl, subject, ...record })
     const etag = etagOf(document)

@@ -3,7 +3,7 @@
  * read-only, so that every origin is allowed.
  */
 import type { Context, Hono } from 'hono'
-import type { A2aAgent, Outcome } from '../../../agents/a2a/agent.ts'
+import type { A2aAgent, TaskOutcome } from '../../../agents/a2a/agent.ts'
 import {
   answerRest,
   answerRpc,
@@ -95,7 +95,7 @@ export function a2aRoutes(
     return finish(c, encoding, await answerRest(a2a, { method, path, query, body: body.value }), headers)
   }
 
-  function finish(c: Context<Env>, encoding: Encoding, outcome: Outcome, headers: Headers): Response {
+  function finish(c: Context<Env>, encoding: Encoding, outcome: TaskOutcome, headers: Headers): Response {
     if ('result' in outcome) return respond(200, encoding.result(outcome.result), encoding, headers)
     if ('fault' in outcome) return respond(encoding.statusOf(outcome), encoding.fault(outcome), encoding, headers)
     const body = a2aStreams.open(helpers.clientOf(c), outcome.stream, encoding.result)

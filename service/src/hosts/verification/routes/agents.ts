@@ -18,7 +18,7 @@ import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, preflight, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
+import { errorResponse, preflight, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
@@ -65,7 +65,7 @@ export function agentRoutes(
     const agentId = parseTokenIdSegment(segment)
     if (agentId === null) throw new ServiceError('INVALID_AGENT_ID', invalidAgentId)
     if (rest.length > 1 || (rest.length === 1 && rest[0] !== 'reputation'))
-      return failure(404, { error: nothingHere }, headers)
+      return errorResponse(404, { error: nothingHere }, headers)
     if (rest.length === 0) return respond(await agents(agentId), headers)
     const query = parseQuery(agentId, rawQuery(c))
     if (typeof query === 'string') throw new ServiceError('INVALID_ARGUMENT', query)

@@ -4,11 +4,11 @@
  */
 import type { Hono } from 'hono'
 import type { ProofBundles } from '../../../assets/proof-bundle.ts'
-import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
+import type { VerdictAnswer, Verdicts } from '../../../assets/verdicts.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { Rejection } from '../../../http/listener.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { exposedHeaders, failure, uncachedJson } from '../../../http/responses.ts'
+import { exposedHeaders, errorResponse, uncachedJson } from '../../../http/responses.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
   codedFailure,
@@ -36,7 +36,7 @@ export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts,
     if (tokenId === null) throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
     if (rest.length === 0) return assetResponse(verdicts, tokenId, c.req.header('if-none-match'), quota)
     if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, headers)
-    return failure(404, { error: nothingHere }, headers)
+    return errorResponse(404, { error: nothingHere }, headers)
   })
 }
 
@@ -75,14 +75,14 @@ async function proofResponse(proofs: ProofBundles, tokenId: bigint, headers: Hea
 }
 
 /** Lists the headers of a 200 in the flat form of `writeHead`. */
-export function verdictHeaders(answer: Answer, quota: Quota | undefined): string[] {
+export function verdictHeaders(answer: VerdictAnswer, quota: Quota | undefined): string[] {
   const headers = sharedHeaders(answer, quota)
   headers.push('Content-Type', 'application/json', 'Content-Length', String(answer.byteLength))
   return headers
 }
 
 /** Lists the headers that a 200 shares with its 304 (RFC 9110 §15.4.5). A flag must show within seconds: one second of caching. */
-export function sharedHeaders({ etag }: Answer, quota: Quota | undefined): string[] {
+export function sharedHeaders({ etag }: VerdictAnswer, quota: Quota | undefined): string[] {
   const headers = [
     'ETag',
     etag,

@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { failure, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll } from '../../../http/responses.ts'
 import { readRoute, type Env, type RequestHelpers } from '../request.ts'
 
 export type MetadataRoutes = {
@@ -20,10 +20,10 @@ const prefix = '/api/metadata/'
 export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metadata, limiter }: MetadataRoutes): void {
   readRoute(app, helpers, { prefix, limiter }, async (c, headers) => {
     const text = c.req.path.slice(prefix.length)
-    if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return failure(400, { error: invalidHash }, headers)
+    if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return errorResponse(400, { error: invalidHash }, headers)
     const hash = text.toLowerCase() as Hex
     const body = (await metadata.getMany([hash])).get(hash)
-    if (body === undefined) return failure(404, { error: 'No metadata is stored under this hash.' }, headers)
+    if (body === undefined) return errorResponse(404, { error: 'No metadata is stored under this hash.' }, headers)
     const etag = `"${hash}"`
     const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=86400, immutable' }
     return matchesIfNoneMatch(c.req.header('if-none-match'), etag)

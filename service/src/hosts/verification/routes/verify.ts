@@ -5,7 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { prefersPage } from '../../../http/accept.ts'
-import { failure } from '../../../http/responses.ts'
+import { errorResponse } from '../../../http/responses.ts'
 import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { toTapPage } from '../pages/routes.ts'
 import { headerReader, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
@@ -21,15 +21,15 @@ export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Veri
     { ...site, path: '/api/verify', instead: toPage },
     async ({ c, headers, resolve }) => {
       const outcome = await resolve()
-      if (outcome.kind === 'malformed') return errorResponse({ status: 400, error: outcome.error }, headers)
-      if (outcome.kind === 'not_configured') return errorResponse({ status: 503, error: notConfigured }, headers)
+      if (outcome.kind === 'malformed') return tapErrorResponse({ status: 400, error: outcome.error }, headers)
+      if (outcome.kind === 'not_configured') return tapErrorResponse({ status: 503, error: notConfigured }, headers)
       if (outcome.kind === 'busy')
-        return errorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
+        return tapErrorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
       const cookies = tapCookies(outcome)
       const body = formatOutcome(outcome, site.contract)
       return sendJson(c, body, cookies.length === 0 ? headers : { ...headers, 'Set-Cookie': cookies })
     },
-    errorResponse,
+    tapErrorResponse,
   )
 }
 
@@ -40,8 +40,8 @@ function toPage(c: Context<Env>): Response | undefined {
 }
 
 /** A tap that could not be judged is not verified either, so that clients branch on `verified` alone. */
-function errorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return failure(status, { verified: false, error }, headers)
+function tapErrorResponse({ status, error }: TapFailure, headers: Headers): Response {
+  return errorResponse(status, { verified: false, error }, headers)
 }
 
 /** The request succeeded whatever the outcome of the tap, so the status is 200. A counterfeit has no detail. */
