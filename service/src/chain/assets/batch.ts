@@ -1,18 +1,25 @@
 /**
- * Batches the reads of many callers (spec §4.1). Tokens asked for in one turn of the event loop go out as one call, pinned to one block.
- * While `concurrency` batches are under way the next one fills, so the load on the chain does not follow the callers.
+ * Batches the reads of many callers (spec §4.1). Keys asked for in one turn of the event loop go out as one call, pinned to one block. A key
+ * is a token, or the commitments of a tag. While `concurrency` batches are under way the next one fills, so the load on the chain does not follow the callers.
  */
 import { spanOfBatch } from '../../lib/async/batch.ts'
 import { currentSpan, type Span, withSpan } from '../../lib/async/span.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
 import { nonCanonical, type NonCanonical } from '../rpc/source.ts'
-import type { DecodedState } from './calls/abi.ts'
-import type { CallEncoding } from './calls/encodings.ts'
+import type { CallEncoding, Suspects } from './calls/encodings.ts'
 
-type Answer = Readonly<{ decoded: DecodedState; block: Block }> | NonCanonical
+type Answer<State> = Readonly<{ state: State; block: Block }> | NonCanonical
 
-export type MicroBatchOptions = Readonly<{
+export type MicroBatchOptions<Key, State> = Readonly<{
+  /** Reads keys in an encoding, and returns their states in the same order. */
+  read: (
+    encoding: CallEncoding,
+    keys: readonly Key[],
+    block: Block,
+    deadline: number,
+  ) => Promise<readonly State[] | Suspects<Key> | NonCanonical>
+  /** Keys in one batch. One call has fewer where the encoding takes fewer. */
   maxBatch: number
   /** Batches under way at one time. */
   concurrency: number
@@ -25,36 +32,42 @@ export type MicroBatchOptions = Readonly<{
 /** Batches that may wait. More than this means that the chain has stopped answering. */
 const maxWaitingBatches = 64
 
-type Request = PromiseWithResolvers<Answer> & {
-  readonly tokenId: bigint
+type Request<Key, State> = PromiseWithResolvers<Answer<State>> & {
+  readonly key: Key
   readonly deadline: number
   readonly span: Span | undefined
   head?: Block['hash']
 }
 
-export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }: MicroBatchOptions) {
+export function createMicroBatch<Key, State>(options: MicroBatchOptions<Key, State>) {
+  const { read, maxBatch, concurrency, pin, onNonCanonical } = options
   /** In the order of arrival. */
-  const waiting = new Map<bigint, Request>()
-  const inFlight = new Map<bigint, Request>()
+  const waiting = new Map<Key, Request<Key, State>>()
+  const inFlight = new Map<Key, Request<Key, State>>()
   const counts = { batches: 0, batchedIds: 0, splits: 0 }
   let running = 0
   let scheduled = false
 
   /**
-   * Reads one token at the head of the moment when its batch is sent. Joins a read of the same token that waits, or that is
+   * Reads one key at the head of the moment when its batch is sent. Joins a read of the same key that waits, or that is
    * in flight at the block with hash `head`. Throws CHAIN_UNAVAILABLE; `deadline` is a moment of `performance.now()`.
    */
-  function ask(tokenId: bigint, head: Block['hash'], deadline: number): Promise<Answer> {
-    const sent = inFlight.get(tokenId)
-    const joined = waiting.get(tokenId) ?? (sent?.head === head ? sent : undefined)
+  function ask(key: Key, head: Block['hash'] | undefined, deadline: number): Promise<Answer<State>> {
+    const sent = inFlight.get(key)
+    const joined = waiting.get(key) ?? (sent !== undefined && sent.head === head ? sent : undefined)
     if (joined !== undefined) {
       if (joined.span !== undefined) currentSpan()?.link(joined.span)
       return joined.promise
     }
     if (waiting.size >= maxWaitingBatches * maxBatch)
       return Promise.reject(chainUnavailable('too many reads are waiting'))
-    const request: Request = { ...Promise.withResolvers<Answer>(), tokenId, deadline, span: currentSpan() }
-    waiting.set(tokenId, request)
+    const request: Request<Key, State> = {
+      ...Promise.withResolvers<Answer<State>>(),
+      key,
+      deadline,
+      span: currentSpan(),
+    }
+    waiting.set(key, request)
     if (!scheduled && running < concurrency) {
       scheduled = true
       setImmediate(startBatches)
@@ -74,15 +87,15 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
     }
   }
 
-  function takeBatch(): Request[] {
-    const requests: Request[] = []
+  function takeBatch(): Request<Key, State>[] {
+    const requests: Request<Key, State>[] = []
     for (const request of waiting.values()) if (requests.push(request) === maxBatch) break
-    for (const { tokenId } of requests) waiting.delete(tokenId)
+    for (const { key } of requests) waiting.delete(key)
     return requests
   }
 
   /** Never rejects: each request is settled by itself. */
-  async function send(requests: readonly Request[]): Promise<void> {
+  async function send(requests: readonly Request<Key, State>[]): Promise<void> {
     counts.batches++
     counts.batchedIds += requests.length
     // The first one has waited longest. The others end with it, because the chain did not answer any of them.
@@ -93,55 +106,60 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
       const { block, encoding } = pinned
       for (const request of requests) {
         request.head = block.hash
-        inFlight.set(request.tokenId, request)
+        inFlight.set(request.key, request)
       }
       for (let at = 0; at < requests.length; at += encoding.maxBatch)
         await readPart(requests.slice(at, at + encoding.maxBatch), { ...pinned, deadline, maySplit: true })
     } catch (error) {
       for (const request of requests) request.reject(error)
     } finally {
-      for (const request of requests) if (inFlight.get(request.tokenId) === request) inFlight.delete(request.tokenId)
+      for (const request of requests) if (inFlight.get(request.key) === request) inFlight.delete(request.key)
     }
   }
 
-  /** Splits a part that fails once, so that one token whose answer is impossible does not fail all others. */
+  /** Splits a part that fails once, so that one key whose answer is impossible does not fail all others. */
   async function readPart(
-    requests: readonly Request[],
-    options: Readonly<{ block: Block; encoding: CallEncoding; deadline: number; maySplit: boolean }>,
+    requests: readonly Request<Key, State>[],
+    at: Readonly<{ block: Block; encoding: CallEncoding; deadline: number; maySplit: boolean }>,
   ): Promise<void> {
-    const { block, encoding, deadline, maySplit } = options
-    const ids = requests.map(({ tokenId }) => tokenId)
-    const answer = await encoding
-      .read(ids, block, deadline)
-      .catch((error: unknown) => ({ suspects: noSuspects, error }))
+    const { block, encoding, deadline, maySplit } = at
+    const keys = requests.map(({ key }) => key)
+    const answer = await read(encoding, keys, block, deadline).catch((error: unknown) => ({
+      suspects: new Set<Key>(),
+      error,
+    }))
     if (answer === nonCanonical) {
       onNonCanonical(block)
       return settle(requests, () => nonCanonical)
     }
-    if (!('suspects' in answer)) return settle(requests, (index) => ({ decoded: answer[index] as DecodedState, block }))
+    if (!('suspects' in answer)) return settle(requests, (index) => ({ state: answer[index] as State, block }))
     const parts = maySplit && performance.now() < deadline ? split(requests, answer.suspects) : []
     if (parts.length === 0) {
-      const error = 'error' in answer ? answer.error : chainUnavailable('the answer for some tokens cannot be right')
+      const error = 'error' in answer ? answer.error : chainUnavailable('the answer for some items cannot be right')
       for (const request of requests) request.reject(error)
       return
     }
     counts.splits++
-    await Promise.all(parts.map((part) => readPart(part, { ...options, maySplit: false })))
+    await Promise.all(parts.map((part) => readPart(part, { ...at, maySplit: false })))
   }
 
   return { ask, stats: () => counts }
 }
 
-const noSuspects: ReadonlySet<bigint> = new Set()
-
-function settle(requests: readonly Request[], answerAt: (index: number) => Answer): void {
+function settle<Key, State>(
+  requests: readonly Request<Key, State>[],
+  answerAt: (index: number) => Answer<State>,
+): void {
   for (const [index, request] of requests.entries()) request.resolve(answerAt(index))
 }
 
 /** Splits the suspects from the others, or in halves where there are none. Returns no parts when nothing can be split. */
-function split(requests: readonly Request[], suspects: ReadonlySet<bigint>): readonly (readonly Request[])[] {
-  const isFirst = ({ tokenId }: Request, index: number) =>
-    suspects.size > 0 ? suspects.has(tokenId) : index < requests.length / 2
+function split<Key, State>(
+  requests: readonly Request<Key, State>[],
+  suspects: ReadonlySet<Key>,
+): readonly (readonly Request<Key, State>[])[] {
+  const isFirst = ({ key }: Request<Key, State>, index: number) =>
+    suspects.size > 0 ? suspects.has(key) : index < requests.length / 2
   const parts = [requests.filter(isFirst), requests.filter((request, index) => !isFirst(request, index))]
   return parts.every((part) => part.length > 0) ? parts : []
 }

@@ -30,7 +30,7 @@ const range = (count: number) => Array.from({ length: count }, (_, index) => Big
 
 function batchOf(
   answer: (ids: readonly bigint[]) => ReturnType<CallEncoding['read']>,
-  options: Partial<MicroBatchOptions> & { encodingMax?: number } = {},
+  options: Partial<MicroBatchOptions<bigint, DecodedState>> & { encodingMax?: number } = {},
 ) {
   const sent: (readonly bigint[])[] = []
   const nonCanonicalBlocks: Block[] = []
@@ -44,7 +44,8 @@ function batchOf(
     },
     byTags: () => Promise.reject(new Error('not here')),
   }
-  const batch = createMicroBatch({
+  const batch = createMicroBatch<bigint, DecodedState>({
+    read: (form, ids, block, deadline) => form.read(ids, block, deadline),
     maxBatch: 1000,
     concurrency: 2,
     pin: () => Promise.resolve({ block: blockOf(chain.head), encoding }),
@@ -64,7 +65,7 @@ describe('the micro-batch', () => {
     const answers = await Promise.all(ids.map(ask))
     assert.deepEqual(sent, [range(300)])
     assert.deepEqual(
-      answers.map((answer) => answer !== nonCanonical && BigInt(answer.decoded.record.owner)),
+      answers.map((answer) => answer !== nonCanonical && BigInt(answer.state.record.owner)),
       ids,
     )
   })

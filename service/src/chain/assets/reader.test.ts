@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Hex, wordOfRecord } from '@touchstone/verdict'
+import multicall from '../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
 import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../test/support/reader/anvil.ts'
 import { until } from '../../../test/support/wait.ts'
+import { multicallAddress } from '../../domain/chain.ts'
 import type { AssetReading } from './reader.ts'
 import { registryEncoding } from './calls/encodings.ts'
 import { nonCanonical, type ChainSource } from '../rpc/source.ts'
@@ -86,6 +88,29 @@ describe('the asset reader on a chain', () => {
     assert.equal(block.hash, await chain.blockHash())
     const none = await reader.readByTag(tagOf(999n))
     assert.deepEqual([none.tokenId, none.asset], [null, null])
+  })
+
+  it('reads the tags of one turn in one call, each with its own answer', async () => {
+    await chain.rpc('anvil_setCode', [multicallAddress, multicall.deployedBytecode])
+    await chain.write('bindTag', [6n, tagOf(6n)])
+    const reader = readerOver(chain)
+    await until(async () => {
+      const { calls } = reader.stats()
+      const read = await Promise.all([2n, 999n, 6n, 3n, 2n].map((id) => reader.readByTag(tagOf(id), tagOf(id + 500n))))
+      assert.deepEqual(
+        read.map(({ tokenId, asset }) => [tokenId, asset?.record.state]),
+        [
+          [2n, 2],
+          [null, undefined],
+          [6n, 2],
+          [3n, 2],
+          [2n, 2],
+        ],
+      )
+      assert.equal(new Set(read.map(({ block }) => block.hash)).size, 1)
+      // Multicall3 is looked for beside the first reads.
+      return reader.stats().calls === calls + 1
+    })
   })
 
   it('finds a tag by its former commitment, and refuses two different tokens', async () => {

@@ -7,9 +7,9 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Block } from '../rpc/block.ts'
 import { type ChainSource, nonCanonical, type NonCanonical } from '../rpc/source.ts'
-import { createMicroBatch } from './batch.ts'
+import { createMicroBatch, type MicroBatchOptions } from './batch.ts'
 import { type AssetCache, type CachedAsset, createAssetCache, toSnapshot } from './cache.ts'
-import type { DecodedState } from './calls/abi.ts'
+import type { DecodedState, TaggedState } from './calls/abi.ts'
 import {
   type CallEncoding,
   createEncodingDetector,
@@ -59,6 +59,8 @@ type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: Cached
 export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 
 const auditTimeoutMs = 3000
+/** Tags of one call, which has two commitments for each while TAG_PEPPER is replaced. Providers take a hundred calls in a JSON-RPC batch. */
+const tagBatches = { maxBatch: 50, concurrency: 4 }
 /** Most reads of one token that came back older than its change. After them the answer is given at its own block. */
 const maxStaleReads = 3
 
@@ -72,7 +74,8 @@ export function createAssetReader(options: AssetReaderOptions) {
   const open = options.trust === 'proof' ? openProvenReads : openReads
   const { invalidator, encodingAt, maxBatch } = open({ ...options, source, now }, cache)
   const heads = createHeadCache({ source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log })
-  const batch = createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical: heads.discard })
+  const batch = createMicroBatch({ read: readTokens, maxBatch, concurrency, pin, onNonCanonical: heads.discard })
+  const tagBatch = createMicroBatch({ read: readTags, ...tagBatches, pin, onNonCanonical: heads.discard })
   let hits = 0
   let misses = 0
   let isRegistry = options.interface === 'registry'
@@ -103,7 +106,7 @@ export function createAssetReader(options: AssetReaderOptions) {
         if (++nonCanonicalReads > 1) throw chainUnavailable('the pinned block is not canonical, again')
         continue
       }
-      const { decoded, block } = answer
+      const { state: decoded, block } = answer
       // Another caller that waited for the same answer may have cached it, or a newer one.
       const newer = cached(tokenId)
       if (newer !== undefined) return newer
@@ -137,14 +140,9 @@ export function createAssetReader(options: AssetReaderOptions) {
     const tagHashes = formerTagHash === undefined ? [tagHash] : [tagHash, formerTagHash]
     const deadline = performance.now() + readTimeoutMs
     for (let attempt = 0; attempt < 2; attempt++) {
-      const pinned = await pin(deadline)
-      if (pinned === nonCanonical) continue
-      const { block, encoding } = pinned
-      const tags = await encoding.byTags(tagHashes, block, deadline)
-      if (tags === nonCanonical) {
-        heads.discard(block)
-        continue
-      }
+      const answer = await tagBatch.ask(tagHashes.join(), heads.fresh()?.hash, deadline)
+      if (answer === nonCanonical) continue
+      const { state: tags, block } = answer
       const bound = tags.find((tag) => tag.tokenId !== null)
       if (bound === undefined || bound.tokenId === null) return { block, tokenId: null, asset: null, tagHash }
       if (tags.some(({ tokenId }) => tokenId !== null && tokenId !== bound.tokenId))
@@ -189,6 +187,23 @@ export function createAssetReader(options: AssetReaderOptions) {
     },
     close: heads.close,
   }
+}
+
+/** Commitments under which one tag may be bound, joined by commas. */
+type TagKey = string
+
+const hashesOf = (key: TagKey) => key.split(',') as Hex[]
+
+const readTokens: MicroBatchOptions<bigint, DecodedState>['read'] = (encoding, ids, block, deadline) =>
+  encoding.read(ids, block, deadline)
+
+const readTags: MicroBatchOptions<TagKey, readonly TaggedState[]>['read'] = async (encoding, keys, block, deadline) => {
+  const answer = await encoding.byTags(keys.flatMap(hashesOf), block, deadline)
+  if (answer === nonCanonical) return answer
+  if ('suspects' in answer)
+    return { suspects: new Set(keys.filter((key) => hashesOf(key).some((hash) => answer.suspects.has(hash)))) }
+  let at = 0
+  return keys.map((key) => answer.slice(at, (at += hashesOf(key).length)))
 }
 
 type Reads = Readonly<{ invalidator: Invalidator; encodingAt: DetectEncoding; maxBatch: number }>

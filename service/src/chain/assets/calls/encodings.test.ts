@@ -77,7 +77,8 @@ describe('the forms of reading', () => {
     assert.deepEqual([first[1]?.metadataHash, first[0]?.metadataHash], [metadataOf(20), null])
     assert.deepEqual([first[0]?.record.state, first[1]?.record.state, first[49]?.record.state], [0, 1, 5])
 
-    for (const form of [...forms, proofEncoding(proven, registrySlots)]) {
+    const joined = registryEncoding({ ...options, hasMulticall: () => true })
+    for (const form of [...forms, joined, proofEncoding(proven, registrySlots)]) {
       const carried: object = { tokenId: 7n, decoded: first[49] }
       assert.deepEqual(await form.byTags([tag], block, soon()), [carried], form.name)
       assert.deepEqual(await form.byTags([noReason, tag], block, soon()), [{ tokenId: null }, carried], form.name)
@@ -86,6 +87,29 @@ describe('the forms of reading', () => {
     const calls: typeof source.calls = (...args) => ((requests += 1), source.calls(...args))
     await registryEncoding({ ...options, source: { ...source, calls } }).byTags([noReason, tag], block, soon())
     assert.equal(requests, 1)
+    const call: typeof source.call = (...args) => ((requests += 1), source.call(...args))
+    await registryEncoding({ ...options, source: { call, calls }, hasMulticall: () => true }).byTags(
+      [noReason, tag],
+      block,
+      soon(),
+    )
+    assert.equal(requests, 2)
+  })
+
+  it('name the tags whose answer is impossible, so that the others are read again', async () => {
+    const { source } = readerOver(chain)
+    const block = await source.head()
+    const failing: Pick<typeof source, 'call' | 'calls'> = {
+      call: () => assert.fail('nothing is aggregated'),
+      async calls(to, datas, at, { check, ...read } = {}) {
+        const answers = await source.calls(to, datas, at, read)
+        assert.ok(answers !== nonCanonical)
+        const faulty = answers.map((data, index) => (index === 1 ? (`${data}00` as const) : data))
+        throw new Error(check?.(faulty) ?? 'the answer is possible')
+      },
+    }
+    const form = registryEncoding({ source: failing, contract: chain.contract, withMetadata: true })
+    assert.deepEqual(await form.byTags([noReason, tag], block, soon()), { suspects: new Set([tag]) })
   })
 
   async function chosenFor(contract: Hex, kind: 'auto' | 'foreign' | 'registry'): Promise<CallEncoding['name']> {

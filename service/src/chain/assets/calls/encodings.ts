@@ -26,8 +26,8 @@ import {
   type TaggedState,
 } from './abi.ts'
 
-/** Tokens for which every provider's result is impossible: the others are asked for again without them. */
-type Suspects = Readonly<{ suspects: ReadonlySet<bigint> }>
+/** Tokens or tags for which every provider's result is impossible: the others are asked for again without them. */
+export type Suspects<Key> = Readonly<{ suspects: ReadonlySet<Key> }>
 
 /** `deadline` is a moment of `performance.now()`. Both reads throw CHAIN_UNAVAILABLE. */
 export type CallEncoding = Readonly<{
@@ -38,9 +38,13 @@ export type CallEncoding = Readonly<{
     ids: readonly bigint[],
     block: Block,
     deadline: number,
-  ) => Promise<readonly DecodedState[] | Suspects | NonCanonical>
+  ) => Promise<readonly DecodedState[] | Suspects<bigint> | NonCanonical>
   /** Reads the token and the asset of each tag, in the order of `tagHashes`. */
-  byTags: (tagHashes: readonly Hex[], block: Block, deadline: number) => Promise<readonly TaggedState[] | NonCanonical>
+  byTags: (
+    tagHashes: readonly Hex[],
+    block: Block,
+    deadline: number,
+  ) => Promise<readonly TaggedState[] | Suspects<Hex> | NonCanonical>
 }>
 
 /** Returns whether the contract is a registry of this project, where each change of a record emits an event. */
@@ -55,7 +59,13 @@ export type ReadInterface = 'registry' | 'foreign' | 'auto'
 export type DetectEncoding = (block: Block, deadline: number) => Promise<CallEncoding | NonCanonical>
 
 type Calls = Pick<ChainSource, 'call' | 'calls'>
-type EncodingOptions = Readonly<{ source: Calls; contract: Hex; withMetadata: boolean }>
+type EncodingOptions = Readonly<{
+  source: Calls
+  contract: Hex
+  withMetadata: boolean
+  /** Returns whether Multicall3 is known to be deployed. Default: no. */
+  hasMulticall?: (block: Block, deadline: number) => boolean
+}>
 
 /** Pauses until features that are missing are looked for again: the first one, and one after a look that failed. */
 const againMs = 60_000
@@ -77,12 +87,14 @@ export function createEncodingDetector(
   }>,
 ): DetectEncoding {
   const { source, contract, now = () => performance.now() } = options
-  const base = { source, contract, withMetadata: true }
+  const base = { source, contract, withMetadata: true, hasMulticall }
   let detected = options.interface === 'registry' ? registryEncoding(base) : undefined
   let isWhole = detected !== undefined
   let againAt = 0
   const known = { lists: false, listsMetadata: false, getter: false, multicall: false }
   const probeOnce = singleFlight(probe)
+  const findOnce = singleFlight(findMulticall)
+  let findAt = 0
   return async (block, deadline) => {
     if (detected === undefined) return probeOnce(block, deadline)
     if (!isWhole && now() >= againAt) probeOnce(block, deadline).catch(() => (againAt = now() + soonMs))
@@ -91,13 +103,14 @@ export function createEncodingDetector(
 
   async function probe(block: Block, deadline: number): Promise<CallEncoding | NonCanonical> {
     const auto = options.interface === 'auto'
+    const at = { block, deadline }
     const isOne = (data: Hex) => decodeWord(data) === 1n
     const [answered, lists, listsMetadata, getter, multicall] = await Promise.all([
-      test(contract, encodeCall(selectors.getAsset, 1n), (data) => decodeGetAsset(data, null) !== null),
-      auto ? test(contract, encodeSupportsCall(selectors.getAssets), isOne) : false,
-      auto ? test(contract, encodeSupportsCall(selectors.getAssetsWithMetadata), isOne) : false,
-      test(contract, encodeCall(selectors.metadataHash, 1n), (data) => decodeWord(data) !== null),
-      test(multicallAddress, encodeAggregate(contract, []), (data) => decodeAggregate(data, 0) !== null),
+      test(at, contract, encodeCall(selectors.getAsset, 1n), (data) => decodeGetAsset(data, null) !== null),
+      auto ? test(at, contract, encodeSupportsCall(selectors.getAssets), isOne) : false,
+      auto ? test(at, contract, encodeSupportsCall(selectors.getAssetsWithMetadata), isOne) : false,
+      test(at, contract, encodeCall(selectors.metadataHash, 1n), (data) => decodeWord(data) !== null),
+      testMulticall(block, deadline),
     ])
     if ([answered, lists, listsMetadata, getter, multicall].includes(nonCanonical)) return nonCanonical
     for (const [name, found] of Object.entries({ lists, listsMetadata, getter, multicall }))
@@ -115,15 +128,36 @@ export function createEncodingDetector(
       if (has.lists && !(has.getter && has.multicall)) return listEncoding(found)
       return has.multicall ? multicallEncoding(found) : singleEncoding(found)
     }
+  }
 
-    async function test(to: Hex, data: Hex, isYes: (answer: Hex) => boolean): Promise<boolean | NonCanonical> {
-      try {
-        const answer = await source.call(to, data, block, { deadline })
-        return answer === nonCanonical ? answer : isYes(answer)
-      } catch (error) {
-        if (isRevert(error)) return false
-        throw error
-      }
+  /** Looks for Multicall3 in the background until it is found: a contract with lists of tokens is read without it. */
+  function hasMulticall(block: Block, deadline: number): boolean {
+    if (!known.multicall && now() >= findAt) findOnce(block, deadline).catch(() => (findAt = now() + soonMs))
+    return known.multicall
+  }
+
+  async function findMulticall(block: Block, deadline: number): Promise<void> {
+    if ((await testMulticall(block, deadline)) === true) known.multicall = true
+    findAt = now() + againMs
+  }
+
+  function testMulticall(block: Block, deadline: number): Promise<boolean | NonCanonical> {
+    const isEmptyList = (data: Hex) => decodeAggregate(data, 0) !== null
+    return test({ block, deadline }, multicallAddress, encodeAggregate(contract, []), isEmptyList)
+  }
+
+  async function test(
+    { block, deadline }: Readonly<{ block: Block; deadline: number }>,
+    to: Hex,
+    data: Hex,
+    isYes: (answer: Hex) => boolean,
+  ): Promise<boolean | NonCanonical> {
+    try {
+      const answer = await source.call(to, data, block, { deadline })
+      return answer === nonCanonical ? answer : isYes(answer)
+    } catch (error) {
+      if (isRevert(error)) return false
+      throw error
     }
   }
 }
@@ -135,8 +169,8 @@ function isRevert(error: unknown): boolean {
   return cause.kinds.has('reverted')
 }
 
-/** For our own contract: records and metadata hashes of a list in one call, and a tag in one. */
-export function registryEncoding({ source, contract }: EncodingOptions): CallEncoding {
+/** For our own contract. A list is one call, and so is a tag; many tags are one call of Multicall3. */
+export function registryEncoding({ source, contract, hasMulticall = () => false }: EncodingOptions): CallEncoding {
   const { getAssetsWithMetadata, getAssetByTag } = selectors
   return {
     name: 'getAssetsWithMetadata',
@@ -147,12 +181,20 @@ export function registryEncoding({ source, contract }: EncodingOptions): CallEnc
         (data: Hex) => decodeGetAssetsWithMetadata(data, ids.length),
         (check) => source.call(contract, encodeListCall(getAssetsWithMetadata, ids), block, { deadline, check }),
       ),
-    async byTags(tagHashes, block, deadline) {
-      const check = (answers: readonly Hex[]) =>
-        answers.every((data) => decodeGetAssetByTag(data) !== null) ? null : 'impossible answer of getAssetByTag'
+    byTags(tagHashes, block, deadline) {
       const datas = tagHashes.map((tagHash) => encodeCall(getAssetByTag, BigInt(tagHash)))
-      const answers = await source.calls(contract, datas, block, { deadline, check })
-      return answers === nonCanonical ? answers : answers.map((data) => decodeGetAssetByTag(data) ?? failChecked())
+      const decode = (data: Hex | null) => (data === null ? null : decodeGetAssetByTag(data))
+      if (datas.length > 1 && hasMulticall(block, deadline))
+        return readChecked(
+          tagHashes,
+          (data: Hex) => decodeAggregate(data, datas.length)?.map(decode) ?? null,
+          (check) => source.call(multicallAddress, encodeAggregate(contract, datas), block, { deadline, check }),
+        )
+      return readChecked(
+        tagHashes,
+        (answers: readonly Hex[]) => answers.map(decode),
+        (check) => source.calls(contract, datas, block, { deadline, check }),
+      )
     },
   }
 }
@@ -217,7 +259,7 @@ function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEnco
       const answers = await source.calls(contract, datas, block, { deadline, check })
       if (answers === nonCanonical) return answers
       const tokenIds = answers.map((data) => decodeWord(data) ?? failChecked())
-      return readTagged(encoding.read, tokenIds, block, deadline)
+      return readTagged(encoding.read, { tagHashes, tokenIds }, block, deadline)
     },
   }
 }
@@ -225,18 +267,18 @@ function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEnco
 /** Reads the assets of the tokens of tags; token 0 stands for a tag that no token carries. */
 export async function readTagged(
   read: CallEncoding['read'],
-  tokenIds: readonly bigint[],
+  { tagHashes, tokenIds }: Readonly<{ tagHashes: readonly Hex[]; tokenIds: readonly bigint[] }>,
   block: Block,
   deadline: number,
-): Promise<readonly TaggedState[] | NonCanonical> {
-  const bound = tokenIds.filter((tokenId) => tokenId !== 0n)
+): Promise<readonly TaggedState[] | Suspects<Hex> | NonCanonical> {
+  const bound = [...new Set(tokenIds.filter((tokenId) => tokenId !== 0n))]
   const answer = bound.length === 0 ? [] : await read(bound, block, deadline)
   if (answer === nonCanonical) return answer
+  if ('suspects' in answer)
+    return { suspects: new Set(tagHashes.filter((_, index) => answer.suspects.has(tokenIds[index] ?? 0n))) }
   return tokenIds.map((tokenId) => {
     if (tokenId === 0n) return { tokenId: null }
-    const decoded = 'suspects' in answer ? undefined : answer[bound.indexOf(tokenId)]
-    if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
-    return { tokenId, decoded }
+    return { tokenId, decoded: answer[bound.indexOf(tokenId)] ?? failChecked() }
   })
 }
 
@@ -271,12 +313,12 @@ function joinMetadata(list: DecodedStates | null, metadata: readonly Hex[]): Dec
 }
 
 /** Decodes inside the check, so that a second provider is asked where the first one's answer is impossible. */
-async function readChecked<Answer extends Hex | readonly Hex[]>(
-  ids: readonly bigint[],
-  decode: (answer: Answer) => DecodedStates | null,
+async function readChecked<Key extends bigint | Hex, State, Answer extends Hex | readonly Hex[]>(
+  keys: readonly Key[],
+  decode: (answer: Answer) => readonly (State | null)[] | null,
   ask: (check: (answer: Answer) => string | null) => Promise<Answer | NonCanonical>,
-): Promise<readonly DecodedState[] | Suspects | NonCanonical> {
-  let last: Readonly<{ answer: Answer; list: DecodedStates | null }> | undefined
+): Promise<readonly State[] | Suspects<Key> | NonCanonical> {
+  let last: Readonly<{ answer: Answer; list: readonly (State | null)[] | null }> | undefined
   const decodeOnce = (answer: Answer) =>
     (last?.answer === answer ? last : (last = { answer, list: decode(answer) })).list
   try {
@@ -285,13 +327,13 @@ async function readChecked<Answer extends Hex | readonly Hex[]>(
     const list = decodeOnce(answer)
     return isComplete(list) ? list : failChecked()
   } catch (error) {
-    const suspects = new Set(ids.filter((_, index) => last?.list?.[index] === null))
+    const suspects = new Set(keys.filter((_, index) => last?.list?.[index] === null))
     if (suspects.size > 0) return { suspects }
     throw error
   }
 }
 
-function isComplete(list: DecodedStates | null): list is readonly DecodedState[] {
+function isComplete<State>(list: readonly (State | null)[] | null): list is readonly State[] {
   return list !== null && !list.includes(null)
 }
 

@@ -68,7 +68,7 @@ export function proofEncoding(proven: ProvenRead, slots: StorageSlots): CallEnco
     async byTags(tagHashes, block, deadline) {
       const tagSlots = tagHashes.map((tagHash) => mappingSlot(BigInt(tagHash), slots.tags))
       const proof = await proven(tagSlots, block, deadline)
-      return proof === nonCanonical ? proof : readTagged(read, proof.values, block, deadline)
+      return proof === nonCanonical ? proof : readTagged(read, { tagHashes, tokenIds: proof.values }, block, deadline)
     },
   }
 }
