@@ -223,13 +223,15 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
  * over a slow provider, is not joined by others.
  */
 function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
-  const pass = singleFlight(() => writer.recover().finally(approvals.resume))
-  const recover = () => {
-    if (pass.inFlight() !== undefined) return
-    pass().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+  const everyMs = 30_000
+  const pass = singleFlight((signedMs: number) => writer.recover({ signedMs }).finally(approvals.resume))
+  const recover = (signedMs: number) => {
+    if (pass.inFlight(signedMs) !== undefined) return
+    pass(signedMs).catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
   }
-  recover()
-  return setInterval(recover, 30_000).unref()
+  recover(0)
+  // Every process of a fleet makes these passes: a young write of another one needs no second look.
+  return setInterval(() => recover(everyMs), everyMs).unref()
 }
 
 /**

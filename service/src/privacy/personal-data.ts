@@ -109,16 +109,21 @@ async function findSubject(sql: Sql, { subject, tagHashes }: Search): Promise<vo
   await sql.query('analyze subject_account, subject_item, subject_tag')
 }
 
-/** The registry of tags knows the item of few tags; the others are found by their commitments. */
+/**
+ * Finds the tags of items by their commitments. Tags that the registry has of these items come first. All others follow, for as long as an
+ * item lacks its tag: a derivation for each tag of a large catalogue takes minutes.
+ */
 async function findTags(sql: Sql, tagHashes: TagHashes): Promise<void> {
-  let last = new Uint8Array()
-  for (;;) {
-    const rows = await sql.query<{ uid: Uint8Array }>(uidsStatement, [last, uidsAtOnce])
-    const pairs = rows.flatMap(({ uid }) => tagHashes(uid).map((hash) => [toHex(uid), hash] as const))
-    if (pairs.length > 0)
-      await sql.query(matchStatement, [bytes(pairs.map(([uid]) => uid)), bytes(pairs.map(([, hash]) => hash))])
-    if (rows.length < uidsAtOnce) return
-    last = Uint8Array.from(rows.at(-1)?.uid ?? [])
+  for (const statement of [registeredUidsStatement, uidsStatement]) {
+    let last: Uint8Array | undefined = new Uint8Array()
+    while (last !== undefined && (await sql.query(missingStatement)).length > 0) {
+      const rows: readonly { uid: Uint8Array }[] = await sql.query(statement, [last, uidsAtOnce])
+      const pairs = rows.flatMap(({ uid }) => tagHashes(uid).map((hash) => [toHex(uid), hash] as const))
+      const [uids, hashes] = [bytes(pairs.map(([uid]) => uid)), bytes(pairs.map(([, hash]) => hash))]
+      await sql.query(matchStatement, [uids, hashes])
+      await sql.query(foundStatement, [hashes])
+      last = rows[uidsAtOnce - 1]?.uid
+    }
   }
 }
 
@@ -127,7 +132,8 @@ const toHex = (uid: Uint8Array): Hex => `0x${Buffer.from(uid).toString('hex')}`
 
 const places = [
   'create temporary table subject_account (address bytea) on commit drop',
-  `create temporary table subject_item (token_id numeric(78, 0), tag_hash bytea, since timestamptz, until timestamptz) on commit drop`,
+  `create temporary table subject_item (token_id numeric(78, 0), tag_hash bytea, since timestamptz, until timestamptz,
+    has_tag boolean not null default false) on commit drop`,
   'create temporary table subject_tag (uid bytea, since timestamptz, until timestamptz) on commit drop',
 ]
 
@@ -146,6 +152,12 @@ const boundStatement = `insert into subject_item select token_id, tag_hash, '-in
     union select null, h from unnest($1::bytea[]) h) found`
 
 const uidsStatement = 'select distinct uid from tag where uid > $1 order by uid limit $2'
+
+const registeredUidsStatement = 'select distinct uid from subject_tag where uid > $1 order by uid limit $2'
+
+const missingStatement = 'select from subject_item where tag_hash is not null and not has_tag limit 1'
+
+const foundStatement = 'update subject_item set has_tag = true where tag_hash = any($1::bytea[])'
 
 const matchStatement = `insert into subject_tag select k.uid, i.since, i.until
   from unnest($1::bytea[], $2::bytea[]) as k (uid, tag_hash) join subject_item i on i.tag_hash = k.tag_hash

@@ -43,10 +43,11 @@ export function createRecovery(options: RecoveryOptions) {
 
   /**
    * Settles or sends again every open operation of every operator key, former keys included. It does so too for what a reorganisation
-   * removed, or mined with another outcome. It runs at the start of the service and may be repeated at any time. A failure keeps no other
-   * operation waiting: each has a nonce of its own. The first one is thrown at the end.
+   * removed, or mined with another outcome. It runs at the start of the service and may be repeated at any time. `signedMs` leaves out
+   * operations that were signed in so many milliseconds: the process that signed one follows it. A failure keeps no other operation waiting,
+   * because each has a nonce of its own. The first one is thrown at the end.
    */
-  async function recover(): Promise<Recovered> {
+  async function recover({ signedMs = 0 } = {}): Promise<Recovered> {
     const counts = { confirmed: 0, failed: 0, pending: 0 }
     async function recoverOne(operation: Operation): Promise<void> {
       const { status } = await revive(operation)
@@ -59,8 +60,10 @@ export function createRecovery(options: RecoveryOptions) {
       await reopenLost(signer, count, { settledMs: 0, limit: 1_000 })
       await recheckSettled(signer)
       // Those that are not mined come first, because the others may have no receipt for a long time.
-      const open = await eachConcurrently(await operations.pending(signer, count), 1, recoverOne)
-      const mined = await eachConcurrently(await operations.pendingBelow(signer, count), atOnce, recoverOne)
+      const [pending, below] = [await operations.pending(signer, count), await operations.pendingBelow(signer, count)]
+      const isDue = ({ ageMs }: Operation) => ageMs >= signedMs
+      const open = await eachConcurrently(pending.filter(isDue), 1, recoverOne)
+      const mined = await eachConcurrently(below.filter(isDue), atOnce, recoverOne)
       const failures = [...open, ...mined]
       if (failures.length > 0) throw failures[0]
     }

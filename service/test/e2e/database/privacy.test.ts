@@ -66,6 +66,11 @@ for (const { name, open, skip } of testDatabases())
       return Object.fromEntries(await transferStore(database).messages(transfers))
     }
 
+    it('derives no commitment for an owner who never held an item', async () => {
+      const nobody = { subject: { owner: address('5') }, tagHashes: () => assert.fail('a commitment was derived') }
+      await exportPersonalData(database, nobody, async () => {})
+    })
+
     it('exports one moment, whatever is written meanwhile', async () => {
       const subject = { owner: alice }
       const { report } = await countsOf(subject)

@@ -238,6 +238,7 @@ describe('a transaction that was sent', () => {
     await writer.close()
     await world.rpc('anvil_dropTransaction', [first.txHash])
     const next = world.writerOver(operations, { keys: { issuer: bob, attester } })
+    assert.equal((await next.recover({ signedMs: 600_000 })).pending, 0)
     assert.equal((await next.recover()).pending, 1)
     await world.mine(1)
     await world.automine(true)
