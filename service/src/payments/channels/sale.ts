@@ -199,7 +199,8 @@ export function createChannelSales(options: ChannelSalesOptions) {
   async function readChannel({ channelId, config }: PresentedVoucher, known?: Channel): Promise<Channel | undefined> {
     const [state] = await within(chainMs, 'payment_unavailable', readChannels([channelId]))
     if (state === undefined || (known === undefined && state.balance === 0n)) return undefined
-    return recorded(store.refresh(channelId, config, state))
+    const [channel] = await recorded(store.refresh([{ id: channelId, config, state }]))
+    return channel
   }
 
   /** Settles the deposit that comes with a voucher, once. It is a payment of its own: its outcome does not depend on this sale. */

@@ -3,7 +3,7 @@
  * the channel from exactly the voucher's base and stores the purchase with its proof: after a crash there is all of it or nothing.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytes, bytesToHex, hexToBytes } from '../../db/columns.ts'
+import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { PaymentHolder } from '../holder.ts'
 import { formatPayload } from '../ledger.ts'
@@ -22,6 +22,9 @@ export type Channel = ChannelState & {
   readonly signature: Hex | null
   readonly isFresh: boolean
 }
+
+/** A channel with its state on the chain. */
+export type ChannelRead = Pick<Channel, 'id' | 'config'> & { readonly state: ChannelState }
 
 /** `answer`: the body of the response, `fromBlock`: the block before the sale. */
 export type Sale = {
@@ -84,16 +87,20 @@ export function createChannelStore(
     },
 
     /**
-     * Stores what the chain holds until the next answer. A wrong one changes nothing that was sold. Returns undefined for a channel of another
-     * token.
+     * Stores what the chain holds of different channels until the next answer. A wrong one changes nothing that was sold. Returns the
+     * channels in their order, undefined for one of another token.
      */
-    async refresh(id: Hex, config: ChannelConfig, state: ChannelState): Promise<Channel | undefined> {
-      const { payer, payerAuthorizer, receiver, receiverAuthorizer, withdrawDelay, salt } = config
-      const { balance, claimed, withdrawal, block } = state
-      const [row] = await run<Row>(
-        `with read as (insert into channel as channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay,
+    async refresh(reads: readonly ChannelRead[]): Promise<(Channel | undefined)[]> {
+      const configs = reads.map(({ config }) => config)
+      const states = reads.map(({ state }) => state)
+      // Locks are taken in the order of the ids.
+      const rows = await run<Row>(
+        `with given as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[],
+             $10::numeric[], $11::numeric[], $12::numeric[], $13::bigint[])
+             g(id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt, balance, claimed, withdrawal, block)),
+         read as (insert into channel as channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay,
              salt, balance, claimed, withdrawal, read_block, charged)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::numeric, $11::numeric, $12::numeric, $13, $11::numeric)
+           select $1, $2, g.*, g.claimed from given g order by g.id
            on conflict (id) do update set balance = excluded.balance, claimed = excluded.claimed, withdrawal = excluded.withdrawal,
              read_block = excluded.read_block, read_at = clock_timestamp(),
              unclaimed_since = case
@@ -103,18 +110,26 @@ export function createChannelStore(
                when channel.claimed < excluded.claimed or channel.unclaimed_since is null then clock_timestamp() else channel.unclaimed_since end
            where ${isNewer} returning *)
          select ${columns} from read union all
-         select ${columns} from channel where ${ours} and id = $3 and not exists (select from read)`,
+         select ${columns} from channel where ${ours} and id in (select id from given except select id from read)`,
         [
-          ...[id, payer, payerAuthorizer, receiver, receiverAuthorizer].map(hexToBytes),
-          withdrawDelay,
-          hexToBytes(salt),
-          balance.toString(),
-          claimed.toString(),
-          withdrawal.toString(),
-          block,
+          bytes(reads.map(({ id }) => id)),
+          bytes(configs.map(({ payer }) => payer)),
+          bytes(configs.map(({ payerAuthorizer }) => payerAuthorizer)),
+          bytes(configs.map(({ receiver }) => receiver)),
+          bytes(configs.map(({ receiverAuthorizer }) => receiverAuthorizer)),
+          numbers(configs.map(({ withdrawDelay }) => withdrawDelay)),
+          bytes(configs.map(({ salt }) => salt)),
+          numbers(states.map(({ balance }) => balance)),
+          numbers(states.map(({ claimed }) => claimed)),
+          numbers(states.map(({ withdrawal }) => withdrawal)),
+          numbers(states.map(({ block }) => block)),
         ],
       )
-      return row && toChannel(row)
+      const found = new Map(rows.map((row) => [bytesToHex(row.id), row]))
+      return reads.map(({ id }) => {
+        const row = found.get(id)
+        return row && toChannel(row)
+      })
     },
 
     /**

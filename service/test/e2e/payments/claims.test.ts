@@ -205,7 +205,7 @@ for (const { name, open, skip } of testDatabases())
       it(`looks again at a channel of which a provider said that ${lie}`, async () => {
         const { own } = await sell(6)
         const { block = 0n } = (await world.channels.find(own.id)) ?? {}
-        await world.channels.refresh(own.id, own, { ...told, withdrawal: 0n, block })
+        await world.channels.refresh([{ id: own.id, config: own, state: { ...told, withdrawal: 0n, block } }])
         await gateway.claim() // looks, and finds what is due
         await gateway.claim()
         assert.equal(await earned(), 6n * price)
