@@ -1,0 +1,50 @@
+/** Paid payments are looked at each second. These are the plans of PostgreSQL over 50,000 sales. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { hexToBytes } from '../../src/db/columns.ts'
+import type { Database } from '../../src/db/database.ts'
+import { openHolder, type PaymentHolder } from '../../src/payments/holder.ts'
+import { createPaymentLedger } from '../../src/payments/ledger.ts'
+import { testDatabases } from '../support/database/databases.ts'
+
+const [, postgres] = testDatabases()
+const asset: Hex = `0x${'aa'.repeat(20)}`
+describe('plans of payments', { skip: postgres?.skip ?? true }, () => {
+  let database: Database
+  let holder: PaymentHolder
+  const plans: string[] = []
+  const query: Database['query'] = async (text, values) => {
+    const rows = await database.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values)
+    plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'))
+    return database.query(text, values)
+  }
+  before(async () => {
+    database = (await postgres?.open()) as Database
+    holder = await openHolder(database)
+    for (const statement of fill) await database.query(statement, [hexToBytes(asset)])
+    await database.exec('analyze')
+  })
+  after(async () => {
+    await holder?.[Symbol.asyncDispose]()
+    await database?.close()
+  })
+
+  it('find the blocks of two minutes, and the payments of one, without reading the sales that have no block', async () => {
+    const ledger = createPaymentLedger({ query }, { chainId: 84532, asset, holder })
+    const blocks = await ledger.recentBlocks(120)
+    for (const block of blocks.slice(0, 1)) assert.equal((await ledger.settledIn(block)).length, 4)
+    const [ofBlocks, ofPayments] = plans.splice(0)
+    assert.match(ofBlocks ?? '', /payment_in_block/)
+    assert.match(ofPayments ?? '', /payment_of_block/)
+  })
+})
+
+/** One sale in 250 is a transfer, four in a block. The others go through channels. */
+const fill = [
+  `insert into payment (chain_id, asset, payer, nonce, channel, kind, state, payload, request_hash, answer, proof, from_block, valid_before,
+     settled_at, tx_hash, block_number, block_hash)
+   select 84532, $1, $1, sha256(n::text::bytea), case when hash is null then sha256('') end, case when hash is null then 'voucher' else 'transfer' end,
+     'done', '', sha256(''), '', '', 1, 0, now() - n * interval '1 ms', hash, n / 1000, hash
+   from generate_series(0, 49999) n cross join lateral (select case when n % 250 = 0 then sha256((n / 1000)::text::bytea) end as hash) h`,
+]
