@@ -1,15 +1,19 @@
-/** Paid payments are looked at each second. These are the plans of PostgreSQL over 50,000 sales. */
+/** Payments are looked at each second, and channels each minute. These are the plans of PostgreSQL over 50,000 sales and 20,000 channels. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes } from '../../src/db/columns.ts'
 import type { Database } from '../../src/db/database.ts'
+import { createChannelStore } from '../../src/payments/channels/store.ts'
 import { openHolder, type PaymentHolder } from '../../src/payments/holder.ts'
 import { createPaymentLedger } from '../../src/payments/ledger.ts'
 import { testDatabases } from '../support/database/databases.ts'
 
 const [, postgres] = testDatabases()
 const asset: Hex = `0x${'aa'.repeat(20)}`
+/** The cost from which PostgreSQL compiles a statement before it runs it (`jit_above_cost`), which takes it a second or more. */
+const compiledCost = 100_000
+
 describe('plans of payments', { skip: postgres?.skip ?? true }, () => {
   let database: Database
   let holder: PaymentHolder
@@ -38,6 +42,12 @@ describe('plans of payments', { skip: postgres?.skip ?? true }, () => {
     assert.match(ofBlocks ?? '', /payment_in_block/)
     assert.match(ofPayments ?? '', /payment_of_block/)
   })
+
+  it('look for the channels of dead processes without compiling the statement', async () => {
+    await createChannelStore({ query }, { chainId: 84532, asset, holder }).adopt(1_000)
+    const cost = Number(/\.\.(?<cost>[\d.]+) rows/.exec(plans.splice(0).join())?.groups?.['cost'])
+    assert.ok(cost < compiledCost, String(cost))
+  })
 })
 
 /** One sale in 250 is a transfer, four in a block. The others go through channels. */
@@ -47,4 +57,7 @@ const fill = [
    select 84532, $1, $1, sha256(n::text::bytea), case when hash is null then sha256('') end, case when hash is null then 'voucher' else 'transfer' end,
      'done', '', sha256(''), '', '', 1, 0, now() - n * interval '1 ms', hash, n / 1000, hash
    from generate_series(0, 49999) n cross join lateral (select case when n % 250 = 0 then sha256((n / 1000)::text::bytea) end as hash) h`,
+  `insert into channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt, balance, claimed,
+     withdrawal, read_block, charged, unclaimed_since, holder)
+   select 84532, $1, sha256(n::text::bytea), $1, $1, $1, $1, 86400, sha256(''), 100, 0, 0, 1, 7, now(), n % 3 from generate_series(1, 20000) n`,
 ]
