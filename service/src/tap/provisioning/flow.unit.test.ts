@@ -9,7 +9,7 @@ import { parseHex } from '../../lib/bytes.ts'
 import { toHex } from '../bytes.ts'
 import { deriveTagKeys } from './key-rows.ts'
 import { createKeyRing } from '../keys/batch.ts'
-import { personalise, type KeyJournal, type KeyProgress, type Transmit } from './personalise.ts'
+import { ChipError, personalise, type KeyJournal, type KeyProgress, type Transmit } from './personalise.ts'
 
 const bytes = (hex: string) => parseHex(hex) ?? new Uint8Array()
 const zeroKey = '0'.repeat(32)
@@ -161,5 +161,24 @@ describe('personalisation', () => {
       return Promise.resolve(answer)
     })
     await assert.rejects(forged, /answer is not genuine \(take key 1\)/)
+  })
+
+  it('sets a chip aside whose answer is too short at any step, without ending the run', async () => {
+    const steps: string[] = []
+    for (let at = 0; at === steps.length; at++) {
+      const chip = createChip({ uid: newUid() })
+      let sent = 0
+      const cut = station().make((command) => {
+        const answer = chip.transmit(command)
+        if (sent++ !== at) return Promise.resolve(answer)
+        steps.push(toHex(command.subarray(0, 2)))
+        return Promise.resolve(answer.length > 4 ? Uint8Array.of(0xaa, 0xbb, ...answer.subarray(-2)) : answer)
+      })
+      await cut.then(
+        ({ uid }) => assert.equal(uid.length, 7),
+        (error: unknown) => assert.ok(error instanceof ChipError, `${steps.at(-1)}: ${String(error)}`),
+      )
+    }
+    assert.ok(steps.includes('9071'))
   })
 })

@@ -42,6 +42,8 @@ type Personalisation = Readonly<{
 /** The chip could not be personalised. The message is one sentence. */
 export class ChipError extends Error {}
 
+const noTag = 'The chip answers too briefly for an NTAG 424 DNA: put it aside.'
+
 /** Personalises a chip and returns its UID and a URL that it showed at the end. Throws `ChipError`, and what `transmit` throws. */
 export async function personalise(options: Personalisation): Promise<{ uid: Uint8Array; address: string }> {
   const { transmit, templateOf, isOriginal, keysOf, version, journal, random = randomBytes } = options
@@ -62,6 +64,7 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
       }
       if (statusOf(first) !== 0x91af) throw new ChipError(`The chip takes no key (${toHex(first.subarray(-2))}).`)
       const challenge = first.subarray(0, -2)
+      if (challenge.length !== 16) throw new ChipError(noTag)
       const rndA = random(16)
       const second = await transmit(authenticateSecond(key, rndA, challenge))
       if (statusOf(second) === 0x91ad) continue
@@ -81,6 +84,7 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
   await send(plainCommands.getVersion, 'report its version', 0x91af)
   await send(plainCommands.more, 'report its version', 0x91af)
   const uid = (await send(plainCommands.more, 'report its version')).slice(0, 7)
+  if (uid.length !== 7) throw new ChipError(noTag)
   const name = toHex(uid)
   if (isOriginal?.(uid, await send(readSignature, 'show its originality signature', 0x9190)) === false)
     throw new ChipError(`Chip ${name} has no originality signature of NXP: it is no NTAG 424 DNA, put it aside.`)
