@@ -104,11 +104,10 @@ function parsePath(rawPath: string): PassportPath | TapFailure {
 /** Returns one text for every fault of the parameters, so that it always names both (spec §4.5). */
 function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): TapFailure | null {
   const [piccs, cmacs] = [[picc ?? []].flat(), [cmac ?? []].flat()]
-  if ((piccs[0] ?? '') === '' || (cmacs[0] ?? '') === '') return missingTap
   const isOnce = piccs.length === 1 && cmacs.length === 1
   return isOnce && /^[0-9a-f]{32}$/i.test(piccs[0] ?? '') && /^[0-9a-f]{16}$/i.test(cmacs[0] ?? '')
     ? null
-    : malformedTap
+    : noTapParameters
 }
 
 /** Returns the shape of a signed passport that the raw query asks for; null for an unknown one. */
@@ -121,13 +120,10 @@ function isNamedBy(path: PassportPath, tokenId: bigint, item: ItemKey | null): b
   return 'tokenId' in path ? path.tokenId === tokenId : item?.gtin === path.gtin && item.serial === path.serial
 }
 
-const missingTap = {
+const noTapParameters = {
   status: 400,
-  error: 'The picc or cmac parameters are missing, or the query is too long. Tap the item to get them.',
-}
-const malformedTap = {
-  status: 400,
-  error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.',
+  error:
+    'The picc or cmac parameters are missing or malformed, or the query is too long. A tap writes both once, as 32 and 16 hex digits.',
 }
 const noProfile = { status: 400, error: 'The profile of a signed passport is untp or w3c.' }
 const invalidGtin = { status: 400, error: 'The GTIN must have 14 digits with a right check digit.' }
@@ -145,7 +141,7 @@ const notOffered = { status: 406, error: 'Signed passports are not offered here.
 
 /** The failures of a tap without an item. A counterfeit has no detail. */
 const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved' | 'busy'>, TapFailure>> = {
-  malformed: malformedTap,
+  malformed: noTapParameters,
   not_configured: { status: 503, error: notConfigured },
   counterfeit: { status: 400, error: 'This tap is not genuine.' },
   replayed: { status: 400, error: 'This tap was used before. Tap the item again.' },
