@@ -88,7 +88,22 @@ async function readMasters(
 /** Returns the names of a batch's masters in a token. */
 export const storedNames = (batchId: string) => ({ file: `tag/${batchId}/file`, app: `tag/${batchId}/app` })
 
-/** Returns the key of this name, made at the first call: a crash may have left it without its batch. */
-export async function makeStored(store: KeyStore, name: string): Promise<AesKeyRef> {
-  return (await store.aesKey(name)) ?? (await store.generateAesKey(name))
+/**
+ * Makes the masters of a new batch in the token. Throws `KeyFileError` for a name that is taken: the bytes of that key may be known, or
+ * another service may use it. A demo batch takes the key over.
+ */
+export async function makeMasters(
+  store: KeyStore,
+  { id, demo = false }: { id: string; demo?: boolean },
+): Promise<void> {
+  const { app, file } = storedNames(id)
+  const missing: string[] = []
+  for (const name of [app, file]) {
+    if ((await store.aesKey(name)) === null) missing.push(name)
+    else if (!demo)
+      throw new KeyFileError(
+        `The PKCS#11 token has a key named ${name} already: choose another batch id, or remove the key if no batch uses it.`,
+      )
+  }
+  for (const name of missing) await store.generateAesKey(name)
 }

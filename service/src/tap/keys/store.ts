@@ -22,7 +22,7 @@ import {
   type TagBatch,
 } from './batch.ts'
 import { KeyFileError, type KeyFileOptions, named, readKeyFile, resealFile, writeKeyFile } from './key-file.ts'
-import { makeStored, type Station, storedNames } from './station.ts'
+import { makeMasters, type Station, storedNames } from './station.ts'
 
 /** The part of a batch that all instances share; it holds no key. */
 export type SharedBatches = {
@@ -140,9 +140,8 @@ export async function openTagKeyStore({
 
   /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */
   async function place({ record, appMaster }: NonNullable<ReturnType<typeof newBatch>>): Promise<BatchKeyRecord> {
-    const names = storedNames(record.id)
     if (keyStore !== null) {
-      for (const name of [names.app, names.file]) await makeStored(keyStore, name)
+      await makeMasters(keyStore, record)
       return { ...record, fileMaster: null }
     }
     if (record.demo && station?.isOpen !== true) return record
