@@ -70,7 +70,7 @@ export function createFileKeyCache(max = 10_000): FileKeyCache {
 
 /**
  * Creates the check of a tap. The likely batches are tried first, at a cost that does not grow with the ring; a search among all others
- * draws on `budget`, by default without limit. It throws only what a remote key store throws.
+ * and slow derivations of tags that are not known yet draw on `budget`, by default without limit. It throws only what a remote key store throws.
  */
 export function createAuthenticate({
   keys,
@@ -112,11 +112,23 @@ export function createAuthenticate({
           unusual.push({ batch, block })
           continue
         }
-        if (!isPaid(unitsOf(batch, block))) return refuse(notSearched)
-        const found = await check({ batch, block })
+        if (!isPaid(macUnits)) return refuse(notSearched)
+        const found = await checkSlowly({ batch, block })
         if (found !== null) return found
       }
       return null
+    }
+
+    /** A slow derivation is paid when it found nothing: genuine taps spend nothing, however many arrive at once. */
+    async function checkSlowly(candidate: Candidate): Promise<Authenticated | null> {
+      if (!isSlow(candidate, fileKeys)) return check(candidate)
+      if (!maySearch || !budget.spend(0)) return refuse(notSearched)
+      let found: Authenticated | null = null
+      try {
+        return (found = await check(candidate))
+      } finally {
+        if (found === null) budget.spend(slowUnits)
+      }
     }
 
     /** The response time must not reveal whether one of our metaRead keys fitted. */
@@ -146,9 +158,9 @@ export function createAuthenticate({
       const late = await tryBatches(rest, isPaid)
       if (late !== null) return late === notSearched ? late : genuine(late)
       for (const candidate of unusual) {
-        if (!isPaid(unitsOf(candidate.batch, candidate.block))) return refuse(notSearched)
-        const checked = await check(candidate)
-        if (checked !== null) return genuine(checked)
+        if (!isPaid(macUnits)) return refuse(notSearched)
+        const checked = await checkSlowly(candidate)
+        if (checked !== null) return checked === notSearched ? checked : genuine(checked)
       }
     }
     return refuse(counterfeit(reason))
@@ -166,8 +178,8 @@ const unlimited: SearchBudget = { spend: () => true, refund: () => {} }
 const notSearched = { genuine: false, reason: 'not_searched' } as const
 
 /** A diversified key is derived from the UID, so that a block without one is cheap. */
-function unitsOf({ derivation }: TagBatch, { uid }: Candidate['block']): number {
-  return derivation === 'sdm-backend-legacy' && uid !== null ? slowUnits : macUnits
+function isSlow({ batch, block: { uid } }: Candidate, fileKeys: FileKeyCache | null): boolean {
+  return uid !== null && isSlowToDerive(batch) && fileKeys?.get(batch.fileMaster, uid) === undefined
 }
 
 async function isSigned(

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { createAesKey, embeddedKey } from './aes.ts'
 import { type Authenticated, createAuthenticate, createFileKeyCache } from './authenticate.ts'
 import { toHex } from '../bytes.ts'
-import { batchHint, type BatchRecord, type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
+import { batchHint, type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
 import { createSearchBudget, type SearchBudget } from './search-budget.ts'
 import { readPicc } from './sun.ts'
 import { testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
@@ -329,28 +329,6 @@ describe('batches', () => {
     const rich = { spend: (units: number) => (spent += units) > 0, refund: (units: number) => void (spent -= units) }
     assert.equal(await found(rich), 'genuine')
     assert.equal(spent, 0)
-  })
-
-  it('of a slow scheme cost no derivation for a UID that no chip has', async () => {
-    const record: BatchRecord = { ...testBatch(), derivation: 'sdm-backend-legacy' }
-    const [batch] = await testBatches(record)
-    assert.ok(batch)
-    let derived = 0
-    const secret = () => {
-      derived += 1
-      return record.fileMaster
-    }
-    const keys = createKeyRing([{ ...batch, fileMaster: { ...batch.fileMaster, secret } }])
-    // All but the derivation could be paid.
-    const asked: number[] = []
-    const budget = { spend: (units: number) => asked.push(units) > 0 && units < 10_000, refund: () => {} }
-    const authenticate = createAuthenticate({ keys, budget })
-    const meta = createAesKey(record.metaKey ?? new Uint8Array(16))
-    const picc = meta.encryptBlock(hexToBytes(`C705${'11'.repeat(6)}010000${'00'.repeat(5)}`))
-    assert.equal(reasonOf(await authenticate(picc, randomBytes(8))), 'not_searched')
-    assert.deepEqual([derived, asked], [0, [0, 10_000]])
-    assert.equal(reasonOf(await createAuthenticate({ keys })(picc, randomBytes(8))), 'bad_cmac')
-    assert.equal(derived, 1, 'with a budget it is derived, so that no chip is refused for its UID')
   })
 
   it('may keep their keys elsewhere: promises work as well', async () => {

@@ -11,7 +11,7 @@ export type SearchBudget = {
 
 /** Units of a derivation and MAC from AES or HMAC. */
 export const macUnits = 50
-/** Units of a derivation by PBKDF2 with 5000 rounds (`sdm-backend-legacy`). */
+/** Units of a derivation by PBKDF2 with 5000 rounds (`sdm-backend-legacy`), or by a master in a token. */
 export const slowUnits = 10_000
 
 /** Creates a token bucket: `burst` units at once, refilled by `perSecond`. The default is about 3 % of a core. `now` is monotonic, in ms. */
