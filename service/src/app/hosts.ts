@@ -272,6 +272,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
         return indexer.until(block, indexWaitMs)
       },
       itemChanged: (tokenId) => refreshAssetItem(database, tokenId),
+      forgeryLimiter: limits.limiterOf(config.limits.forgedTaps, { scope: 'forged-taps' }),
       log,
     }),
     subscriptionResolvers({ dispatcher, outbox, load, log }),

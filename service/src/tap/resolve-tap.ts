@@ -110,6 +110,30 @@ function toProduct({ verdict, tagHash }: { readonly verdict: Verdict; readonly t
   return { tokenId: BigInt(verdict.token_id), tagHash }
 }
 
+/** Counts the failed cryptograms of clients. */
+export type ForgeryLimiter = Readonly<{
+  /** Returns a value for a client that has used up its window. */
+  exhausted: (client: string) => { readonly resetSeconds: number } | undefined
+  take: (client: string) => unknown
+}>
+
+/**
+ * Resolves a tap of a client, and counts its failed cryptogram. A client that sent too many causes no search; likely batches still
+ * verify.
+ */
+export async function resolveTapFor(
+  client: string,
+  {
+    resolveTap,
+    forgeryLimiter,
+  }: { readonly resolveTap: ResolveTap; readonly forgeryLimiter?: ForgeryLimiter | undefined },
+  request: TapRequest,
+): Promise<TapOutcome> {
+  const outcome = await resolveTap({ ...request, searchAfterSeconds: forgeryLimiter?.exhausted(client)?.resetSeconds })
+  if (outcome.kind === 'counterfeit') void forgeryLimiter?.take(client)
+  return outcome
+}
+
 /**
  * Returns whether a request is a prefetch or comes from a robot that previews links in messages. Fetch has `Sec-Purpose`; Safari sends
  * `X-Purpose`. Neither must consume a tap.

@@ -27,7 +27,7 @@ export const limitSettings = z.object({
   forgedTaps: setting(
     'RATE_LIMIT_FORGED_TAPS',
     quota(20),
-    'Failed cryptograms of a client IP in a window; then likely batches alone are tried, without slow derivations. Other clients at this address are not locked out. 0: no limit.',
+    'Failed cryptograms of a client IP, or of an API key, in a window; then likely batches alone are tried, without slow derivations. Others at this address are not locked out. 0: no limit.',
   ),
   gateway: setting(
     'RATE_LIMIT_GATEWAY',

@@ -5,7 +5,7 @@ import { writeFailure } from '../../chain/transactions/failures.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseHex } from '../../lib/bytes.ts'
-import type { ResolveTap, TapOutcome } from '../../tap/resolve-tap.ts'
+import { type ForgeryLimiter, type ResolveTap, resolveTapFor, type TapOutcome } from '../../tap/resolve-tap.ts'
 import { bindingTerms, mayBind, registerBound, type TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
 import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
@@ -231,9 +231,14 @@ export type ClaimDeps = Readonly<{
   writer: Pick<Writer, 'attestClaim'>
   transfers: TransferReads
   resolveTap: ResolveTap
+  /** Counts the failed cryptograms of each key. */
+  forgeryLimiter?: ForgeryLimiter | undefined
 }>
 
-type ClaimInput = Input<'productId' | 'claimant' | 'picc' | 'cmac', 'signature' | 'deadline' | 'idempotencyKey'>
+type ClaimInput = Input<
+  'productId' | 'claimant' | 'picc' | 'cmac',
+  'hint' | 'signature' | 'deadline' | 'idempotencyKey'
+>
 
 type Claim = Valid<ReturnType<typeof readClaim>>
 
@@ -245,24 +250,27 @@ function readClaim(input: ClaimInput, read: InputReader) {
   const deadline = signature === null ? null : read.signedDeadline(input.deadline)
   if (!/^[0-9a-fA-F]{32}$/.test(picc)) read.reject('picc', 'It has 32 hex digits, from the address that the tap gave.')
   if (!/^[0-9a-fA-F]{16}$/.test(cmac)) read.reject('cmac', 'It has 16 hex digits, from the address that the tap gave.')
-  return { tokenId, claimant, signature, deadline, picc, cmac, key: read.idempotencyKey(input.idempotencyKey) }
+  const hint = input.hint?.slice(0, 16)
+  return { tokenId, claimant, signature, deadline, picc, cmac, hint, key: read.idempotencyKey(input.idempotencyKey) }
 }
 
 const fields = { ZERO_ADDRESS: 'claimant' } as const
 
 export function createClaimProduct(
-  { writer, transfers, resolveTap }: ClaimDeps,
+  { writer, transfers, ...taps }: ClaimDeps,
   { executeWrite, operationKeyOf, previousRequest }: Writes,
 ) {
   return mutation(readClaim, async (claim, context) => {
-    const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, key } = claim
+    const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, hint, key } = claim
     const operationKey = await operationKeyOf(key, context)
     const previous = await previousRequest(operationKey)
     if (previous !== undefined) return repeatClaim(previous, { ...claim, key: operationKey }, context)
 
     const errors = await consentErrors(transfers, 'CLAIM', claim)
     if (errors.length > 0) return rejected(errors)
-    const tapped = await resolveTap({ picc, cmac })
+    const tapped = await resolveTapFor(`key ${context.key.id}`, taps, { picc, cmac, hint })
+    if (tapped.kind === 'busy' && tapped.status === 429)
+      return rejectedAt('picc', `${tooManyForged}, or again in ${tapped.seconds} s.`)
     if (tapped.kind !== 'resolved') return rejectedAt('picc', tapErrors[tapped.kind])
     if (tapped.verdict.token_id !== tokenId.toString())
       return rejectedAt('picc', `The tag is not that of product ${tokenId}.`)
@@ -281,6 +289,9 @@ export function createClaimProduct(
     return productPayload(claim.tokenId, await executeWrite(request, claim.key, context, fields), context)
   }
 }
+
+const tooManyForged =
+  'Many taps that this key sent did not verify, so that this one is not looked for now: send it with the hint of its link'
 
 const tapErrors: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, string>> = {
   not_configured: 'This verifier holds no tag keys, so that no tap can be checked.',

@@ -10,10 +10,12 @@ import {
   isPrefetch,
   parseTapParameters,
   prefetchRefused,
+  resolveTapFor,
   tapCookies,
   tapCookiesOfFault,
   tapFailure,
   tapHeaders,
+  type ForgeryLimiter,
   type ResolveTap,
   type TapOutcome,
 } from '../../tap/resolve-tap.ts'
@@ -23,25 +25,7 @@ import { headerReader, rateLimited, rawQuery, type Env, type Headers, type Reque
 export type TapRouteOptions = {
   readonly resolveTap: ResolveTap
   readonly tapLimiter?: RateLimiter | undefined
-  /** Counts the failed cryptograms of a client. A client without quota causes no search; likely batches still verify. */
-  readonly forgeryLimiter?: RateLimiter | undefined
-}
-
-/** Resolves a tap within the client's budget of failed cryptograms, and counts one more if the answer is `counterfeit`. */
-export async function resolveTapOf(
-  c: Context<Env>,
-  { clientOf }: RequestHelpers,
-  { resolveTap, forgeryLimiter }: TapRouteOptions,
-  request: TapRequest,
-): Promise<TapOutcome> {
-  if (forgeryLimiter === undefined) return resolveTap(request)
-  const client = clientOf(c)
-  const outcome = await resolveTap({
-    ...request,
-    searchAfterSeconds: forgeryLimiter.exhausted(client)?.resetSeconds,
-  })
-  if (outcome.kind === 'counterfeit') void forgeryLimiter.take(client)
-  return outcome
+  readonly forgeryLimiter?: ForgeryLimiter | undefined
 }
 
 /** A request with a tap that is not consumed yet. */
@@ -96,7 +80,7 @@ export function tapRoute(
     let outcome: TapOutcome | undefined
     const resolve = async () => {
       const request = { ...parameters, ...getTapTokens(header), country: helpers.countryOf(c), consume: !isHead }
-      return (outcome = await resolveTapOf(c, helpers, site, request))
+      return (outcome = await resolveTapFor(helpers.clientOf(c), site, request))
     }
     try {
       return await answer({ c, headers, header, parameters, resolve })

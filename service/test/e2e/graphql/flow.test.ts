@@ -7,7 +7,9 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import type { TapRequest } from '../../../src/tap/verify-tap.ts'
 import { alice, bob, graphqlOf, operator } from '../../support/graphql/client.ts'
 import { answered, initiated, lifeOf, transferred, type Payload, type Transfer } from '../../support/graphql/life.ts'
 import { askerIn, type Ask, type Payload as Written } from '../../support/graphql/mutations.ts'
@@ -32,8 +34,13 @@ const uidText = (uid: Uint8Array) => Buffer.from(uid).toString('hex').toUpperCas
 describe('the lifecycle by mutations', () => {
   let ask: Ask
   const items: bigint[] = []
+  const taps: TapRequest[] = []
   before(() => {
-    ask = askerIn(world, async (tokenId) => void items.push(tokenId))
+    ask = askerIn(world, {
+      itemChanged: async (tokenId) => void items.push(tokenId),
+      resolveTap: (request) => (taps.push(request), world.components.resolveTap(request)),
+      forgeryLimiter: createRateLimiter({ limit: 1 }),
+    })
   })
 
   const step = (field: string, input: object, key?: Partial<ApiKey>) => ask(field, 'txHash product { id }', input, key)
@@ -132,7 +139,17 @@ describe('the lifecycle by mutations', () => {
     refusalOf(await step('claimProduct', { ...input, ...signed, ...foreign }), 'picc', /not that of product/)
     const forged = { ...input, ...signed, cmac: '0'.repeat(16) }
     refusalOf(await step('claimProduct', forged), 'picc', /did not verify/)
+    refusalOf(await step('claimProduct', { ...forged, hint: 'k4187' }, { id: 'othertst' }), 'picc', /did not verify/)
     await done('claimProduct', { ...input, ...signed })
+    assert.deepEqual(
+      taps.slice(-3).map(({ hint, searchAfterSeconds }) => [hint, searchAfterSeconds !== undefined]),
+      [
+        [undefined, false],
+        ['k4187', false],
+        [undefined, true],
+      ],
+      'the key that sent a forged tap causes no search',
+    )
     refusalOf(
       await step('claimProduct', { ...input, ...signed }),
       'productId',

@@ -89,10 +89,7 @@ function askerOf(database: Database, deps: MutationDeps, contract: Hex): Ask {
 }
 
 /** Asks with the components of a world's service, as if its index were behind. */
-export function askerIn(
-  { components, contract, lines, rpc }: World,
-  itemChanged: MutationDeps['itemChanged'] = async () => {},
-): Ask {
+export function askerIn({ components, contract, lines, rpc }: World, changed: Partial<MutationDeps> = {}): Ask {
   const { database } = components
   const deps = {
     ...components,
@@ -100,8 +97,9 @@ export function askerIn(
     operations: operationStore(database),
     transfers: createTransferReads({ rpc, contract, chainId: 84532 }),
     awaitIndexed,
-    itemChanged,
+    itemChanged: async () => {},
     log: createLog((line) => lines.push(line)),
+    ...changed,
   }
   return askerOf(database, deps, contract)
 }

@@ -24,6 +24,7 @@ import {
   isKeptTap,
   isPrefetch,
   parseTapParameters,
+  resolveTapFor,
   tapCookies,
   tapCookiesOfFault,
   tapHeaders,
@@ -44,7 +45,7 @@ import {
   type Headers,
   type RequestHelpers,
 } from '../request.ts'
-import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
+import { type TapRouteOptions } from '../tap-guard.ts'
 import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, openedOf, type Found, type ItemSite } from './item.ts'
@@ -171,7 +172,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   async function tapResponse(visit: Visit, target: ItemTarget | TapTarget): Promise<Response> {
     const header = (name: string) => visit.c.req.header(name)
     if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
-    const outcome = await resolveTapOf(visit.c, helpers, site, {
+    const outcome = await resolveTapFor(helpers.clientOf(visit.c), site, {
       ...parseTapParameters(visit.query),
       ...getTapTokens(header),
       country: helpers.countryOf(visit.c),
