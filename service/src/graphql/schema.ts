@@ -47,13 +47,17 @@ export function graphqlSchema(...maps: readonly ResolverMap[]): GraphQLSchema {
 }
 
 type Scalar = {
-  readonly serialize: (value: unknown) => unknown
+  readonly serialize?: (value: unknown) => unknown
   readonly parseValue: (value: unknown) => unknown
   readonly parseLiteral: (node: ValueNode, variables?: Record<string, unknown> | null) => unknown
 }
 
-/** Instants (RFC 3339), days and JSON. Resolvers handle instants and days as text. */
+/** Ids, instants (RFC 3339), days and JSON. Resolvers handle all but JSON as text. `ID` is one object for all schemas of the process. */
 const scalars: Readonly<Record<string, Scalar>> = {
+  ID: {
+    parseValue: parseId,
+    parseLiteral: (node) => parseId(node.kind === 'IntValue' ? Number(node.value) : textOf(node)),
+  },
   DateTime: {
     serialize: (value) => (value instanceof Date ? value.toISOString() : shortenInstant(String(value))),
     ...parsingText(parseInstant, 'A DateTime is an RFC 3339 instant such as 2026-03-01T12:00:00Z.'),
@@ -64,6 +68,13 @@ const scalars: Readonly<Record<string, Scalar>> = {
     parseValue: (value) => value,
     parseLiteral: (node, variables) => valueFromASTUntyped(node, variables),
   },
+}
+
+/** Reads an id of text or a number. A number above 2^53 lost digits, and so names another product. */
+function parseId(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (Number.isSafeInteger(value)) return String(value)
+  throw new GraphQLError('An id is text such as "7": a JSON number loses digits above 2^53.')
 }
 
 /** Shortens microseconds to milliseconds where nothing is lost. */
@@ -80,5 +91,9 @@ function parsingText(
     if (parsed === null) throw new GraphQLError(expected)
     return parsed
   }
-  return { parseValue, parseLiteral: (node) => parseValue(node.kind === 'StringValue' ? node.value : null) }
+  return { parseValue, parseLiteral: (node) => parseValue(textOf(node)) }
+}
+
+function textOf(node: ValueNode): string | null {
+  return node.kind === 'StringValue' ? node.value : null
 }

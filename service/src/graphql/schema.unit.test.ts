@@ -124,6 +124,30 @@ describe('the schema', () => {
     }
   })
 
+  it('reads an id from text and safe numbers, and from no number whose digits JSON has lost', () => {
+    const prepare = createPrepareOperation({ schema })
+    const operation = (id: string) => `{ product(id: ${id}) { id } products(filter: { ids: [${id}] }) { totalCount } }`
+    const query = `query ($id: ID!) ${operation('$id')}`
+    const filtered = 'query ($filter: ProductFilter) { products(filter: $filter) { totalCount } }'
+    const mutation = 'mutation ($input: RecycleProductInput!) { recycleProduct(input: $input) { success } }'
+    const subscription = 'subscription ($id: ID!) { productTransferred(productId: $id) { product { id } } }'
+    const requests = (json: string) =>
+      [
+        ...[query, filtered, mutation, subscription].map((text) => ({
+          query: text,
+          variables: JSON.parse(
+            `{ "id": ${json}, "filter": { "ids": [${json}] }, "input": { "productId": ${json} } }`,
+          ) as Record<string, unknown>,
+        })),
+        { query: operation(json) },
+      ].map((request) => prepare(request))
+    for (const right of ['"9007199254740993"', '9007199254740991', '7'])
+      for (const prepared of requests(right)) assert.ok(prepared.ok, right)
+    for (const wrong of ['9007199254740993', '-9007199254740993', '7.5', 'true'])
+      for (const prepared of requests(wrong))
+        assert.match(prepared.ok ? '' : (prepared.errors[0]?.message ?? ''), /An id is text/, wrong)
+  })
+
   it('names the specifications of its scalars', () => {
     for (const name of ['DateTime', 'Date', 'JSON']) {
       const type = schema.getType(name)
