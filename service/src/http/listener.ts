@@ -157,10 +157,26 @@ function rejectionOf(request: IncomingMessage, onBroken: OnBroken | undefined): 
 }
 
 type BrokenRequest = NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
+/** Node's reference to the response that a connection is sending or waiting for. */
+type HttpSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
 
-/** Broken HTTP gets the general error body (spec §7), so that every error is JSON. */
-function rejectBroken({ code = '', rawPacket }: BrokenRequest, socket: Socket, onBroken: OnBroken | undefined): void {
+/**
+ * Broken HTTP gets the general error body (spec §7), so that every error is JSON. A complete request before it gets its own response, because
+ * its work goes on, such as a payment.
+ */
+function rejectBroken(
+  { code = '', rawPacket }: BrokenRequest,
+  socket: HttpSocket,
+  onBroken: OnBroken | undefined,
+): void {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy()
+  const response = socket._httpMessage
+  if (response?.req.complete) {
+    if (response.shouldKeepAlive) response.once('finish', () => socket.destroySoon())
+    response.shouldKeepAlive = false // set once; the error is repeated with each packet
+    return
+  }
+  if (response?.headersSent) return void socket.destroy()
   const own = rawPacket && onBroken?.(rawPacket.toString('latin1', 0, 300))
   end(socket, own ?? rejections[code] ?? notHttp)
 }

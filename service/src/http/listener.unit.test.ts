@@ -69,6 +69,26 @@ describe('a listener', () => {
     await listener.close()
   })
 
+  it('answers a complete request although bytes follow that are no HTTP, and rejects a broken body', async () => {
+    let begins = false
+    const listener = await listen({
+      ...options,
+      onRequest: (request, response) => {
+        if (begins) response.write('begun')
+        request.resume().on('end', () => response.end('answered'))
+      },
+    })
+    const ask = (rest: string) => raw(listener.port, `POST / HTTP/1.1\r\nHost: a\r\n${rest}`)
+    for (begins of [false, true])
+      assert.match(await ask('Content-Length: 2\r\n\r\n{}}'), /^HTTP\/1.1 200 OK\r\n[^]*answered(?!HTTP)/)
+    begins = false
+    const broken = 'Transfer-Encoding: chunked\r\n\r\nno size'
+    assert.match(await ask(broken), /^HTTP\/1.1 400 /)
+    begins = true
+    assert.doesNotMatch(await ask(broken), /400/)
+    await listener.close()
+  })
+
   it('passes on HTTP/1.0 without a Host, as load balancers probe', async () => {
     const listener = await listen({ ...options, onRequest: (_, response) => response.end('probed') })
     assert.match(await raw(listener.port, 'GET /health HTTP/1.0\r\n\r\n'), /^HTTP\/1.1 200 [^]*probed$/)
