@@ -1,6 +1,7 @@
 /**
  * Linksets (RFC 9264) of an item and of its class, valid against the GS1 and the UNTP linkset schema. Every entry has `anchor`,
- * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`.
+ * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`. A linkset has no `untrusted`
+ * object, and therefore no supplier text (spec §1).
  */
 import type { SignedForm } from '../http/accept.ts'
 import { linksOf } from './links.ts'
@@ -37,8 +38,6 @@ export type ClassInput = {
   readonly baseUrl: string
   /** A model, or one batch of it. */
   readonly subject: Extract<ProductSubject, { kind: 'class' | 'batch' }>
-  /** The product's cleaned name, or null when it is withheld or unknown. */
-  readonly name: string | null
   /** Languages of the pages, two letters each. */
   readonly languages: readonly string[]
   readonly topics: readonly Topic[]
@@ -56,12 +55,12 @@ export function topicsOf(facts: PublicFacts): Topic[] {
 
 /** Lists the links of an item, then those of its class: a linkset goes up to the primary key. */
 export function itemLinkset(input: ItemInput): Linkset {
-  const { baseUrl, tokenId, item, name, languages, signedForms } = input
+  const { baseUrl, tokenId, item, languages, signedForms } = input
   const { page, passport, verdict } = linksOf(baseUrl, { tokenId, item })
   const document = (type: string, title: string): Link => ({ href: passport, title, type, fwqs: true })
   const entry: Entry = {
     anchor: page,
-    itemDescription: `${name ?? `Product ${tokenId}`}, one serialised item`,
+    itemDescription: `Product ${tokenId}, one serialised item`,
     [relation('defaultLink')]: [{ href: page, title: 'Product passport' }],
     [relation('dpp')]: [
       { href: page, title: 'Product passport (web page)', type: 'text/html', hreflang: languages },
@@ -90,11 +89,11 @@ const signedTitles: Readonly<Record<SignedForm, string>> = {
 }
 
 function classEntry(input: ClassInput): Entry {
-  const { baseUrl, subject, name } = input
+  const { baseUrl, subject } = input
   const { product } = subjectLinks(baseUrl, subject)
   return {
     anchor: product,
-    itemDescription: name ?? `Products with GTIN ${subject.gtin}`,
+    itemDescription: `Products with GTIN ${subject.gtin}`,
     [relation('defaultLink')]: [{ href: product, title: 'Product information' }],
     ...informationLinks(input, subject),
   }

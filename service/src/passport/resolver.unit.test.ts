@@ -65,11 +65,9 @@ describe('a Digital Link', () => {
 
   it('knows exactly the link types that its linkset lists', () => {
     const typesOf = (linkset: object) => [...new Set(JSON.stringify(linkset).match(/(?<=ref\.gs1\.org\/voc\/)\w+/g))]
-    for (const type of typesOf(
-      itemLinkset({ baseUrl, tokenId: 1042n, item, name: null, languages: [], signedForms: [], topics }),
-    ))
+    for (const type of typesOf(itemLinkset({ baseUrl, tokenId: 1042n, item, languages: [], signedForms: [], topics })))
       assert.notEqual(ask(type).kind, 'not-found', type)
-    for (const type of typesOf(classLinkset({ baseUrl, subject, name: null, languages: [], topics })))
+    for (const type of typesOf(classLinkset({ baseUrl, subject, languages: [], topics })))
       assert.notEqual(resolveClass({ baseUrl, subject, topics, linkType: type, accept: null }).kind, 'not-found', type)
   })
 })

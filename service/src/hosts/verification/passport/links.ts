@@ -108,8 +108,7 @@ function linksetOf(
   tokenId: bigint | null,
   facts: PublicFacts,
 ): Linkset {
-  const name = typeof facts['name'] === 'string' ? facts['name'] : null
-  const shared = { baseUrl, name, languages, topics: topicsOf(facts) }
+  const shared = { baseUrl, languages, topics: topicsOf(facts) }
   if (link.kind !== 'item') return classLinkset({ ...shared, subject: link })
   const signedForms = issuer.signerFor(didOf(baseUrl)).forms
   const item = { gtin: link.gtin, serial: link.serial }
