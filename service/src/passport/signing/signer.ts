@@ -124,6 +124,11 @@ export function snapshotOf(
   }
 }
 
+/** Returns the claims of a snapshot for `signJwt`. By `exp` libraries for JWT reject what has ended (VC-JOSE-COSE §3.1.3). */
+export function snapshotClaims<T extends { readonly validUntil: string }>(snapshot: T) {
+  return { ...snapshot, exp: Date.parse(snapshot.validUntil) / 1_000 }
+}
+
 function activeKey(keys: readonly IssuerKey[], algorithm: Algorithm) {
   const key = keys.find((each) => each.status === 'active' && each.algorithm === algorithm)
   return key?.sign ? { key, sign: key.sign } : null

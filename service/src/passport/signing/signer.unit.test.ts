@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { _checkCredential, verifyCredential } from '@digitalbazaar/vc'
-import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { compactVerify, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
 import { catchAllTerms, expanded, loaderWith, passportErrors } from '../../../test/support/passport/documents.ts'
 import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
 import { changed, documentsOf, keysOf, proofSuite } from '../../../test/support/passport/issuer.ts'
 import { passportOf } from '../credential.ts'
 import { didDocument } from '../did-document.ts'
 import { generateIssuerKeys } from './issuer-keys.ts'
-import { createSigner, snapshotOf } from './signer.ts'
+import { createSigner, snapshotClaims, snapshotOf } from './signer.ts'
 
 const text = await generateIssuerKeys()
 const rotated = await changed(text, { kind: 'rotate' })
@@ -30,14 +30,14 @@ function verifyProof(credential: object, keys = keysOf(text), at = now) {
   })
 }
 
-async function verifyJws(jws: string, keys = keysOf(text)): Promise<unknown> {
+function keyFor(jws: string, keys = keysOf(text)) {
   const { kid } = decodeProtectedHeader(jws)
   const method = didDocument({ baseUrl, did, keys }).verificationMethod?.find(({ id }) => id === kid)
-  const key = await importJWK(
-    method !== undefined && 'publicKeyJwk' in method ? { ...method.publicKeyJwk } : {},
-    'ES256',
-  )
-  const { payload } = await compactVerify(jws, key, { algorithms: ['ES256'] })
+  return importJWK(method !== undefined && 'publicKeyJwk' in method ? { ...method.publicKeyJwk } : {}, 'ES256')
+}
+
+async function verifyJws(jws: string, keys = keysOf(text)): Promise<unknown> {
+  const { payload } = await compactVerify(jws, await keyFor(jws, keys), { algorithms: ['ES256'] })
   return JSON.parse(Buffer.from(payload).toString())
 }
 
@@ -84,6 +84,16 @@ describe('application/vc+jwt', () => {
     const jws = await signer.signJwt(snapshot)
     assert.deepEqual(decodeProtectedHeader(jws), { alg: 'ES256', typ: 'vc+jwt', cty: 'vc', kid: `${did}#key-1` })
     assert.deepEqual(await verifyJws(jws), JSON.parse(JSON.stringify(snapshot)))
+  })
+
+  it('ends for a library for JWT when the passport does, and is still UNTP and JSON-LD', async () => {
+    const claims = snapshotClaims(snapshot)
+    assert.deepEqual([passportErrors(claims), catchAllTerms(await expanded(claims))], [[], []])
+    const jws = await signer.signJwt(claims)
+    const end = Date.parse(snapshot.validUntil)
+    const verifyAt = async (at: number) => jwtVerify(jws, await keyFor(jws), { currentDate: new Date(at) })
+    await verifyAt(end - 1_000)
+    await assert.rejects(verifyAt(end), { code: 'ERR_JWT_EXPIRED' })
   })
 
   it('fails after one flipped byte, wherever it is', async () => {

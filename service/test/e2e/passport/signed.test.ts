@@ -28,6 +28,16 @@ type Signed = Record<string, unknown> & {
   proof?: { verificationMethod: string }
   credentialStatus: Status | Status[]
 }
+/** Loads the program of docs/passports.md. Modules of data: URLs have no packages of their own. */
+async function documentedCheck() {
+  const source = await readFile(new URL('../../../../docs/passports.md', import.meta.url), 'utf8')
+  const [, program = ''] = /^```js\n(import [^]*?)^```/m.exec(source) ?? []
+  const code = program.replace("'jose'", `'${import.meta.resolve('jose')}'`)
+  type Check = (jws: string, origin: string) => Promise<Signed>
+  const module = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as { checkPassport: Check }
+  return module.checkPassport
+}
+
 const reasonHash = `0x${'0'.repeat(64)}` as const
 
 describe('signed passports', () => {
@@ -167,6 +177,9 @@ describe('signed passports', () => {
     const flagged = await items.bound({ name: 'Flagged' })
     const credential = JSON.parse((await tap('application/vc', flagged, w3c)).text) as Signed
     const single = JSON.parse((await tap('application/vc', flagged)).text) as Signed
+    const jws = (await tap('application/vc+jwt', flagged)).text
+    const checkPassport = await documentedCheck()
+    assert.equal((await checkPassport(jws, world.url)).id, single.id)
     /** A list that took long to make rests before it is made again. So a busy machine shows a change a moment later. */
     const shows = (verified: boolean, suspension: boolean, revocation: boolean) =>
       until(async () => {
@@ -181,6 +194,7 @@ describe('signed passports', () => {
     await world.write({ kind: 'flag', tokenId: flagged.tokenId, bits: 0x04, reasonHash })
     await shows(false, true, false)
     assert.equal((await verify(credential)).verified, false)
+    await assert.rejects(checkPassport(jws, world.url), /suspension/)
     await world.write({ kind: 'resolve', tokenId: flagged.tokenId, bits: 0x04, reasonHash })
     await shows(true, false, false)
     await world.write({ kind: 'recycle', tokenId: flagged.tokenId })

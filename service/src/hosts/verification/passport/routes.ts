@@ -10,7 +10,7 @@ import { didOf } from '../../../passport/did-document.ts'
 import { parsePassportPath } from '../../../passport/digital-link.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
-import { signedProfiles, snapshotOf, type SignedProfile } from '../../../passport/signing/signer.ts'
+import { signedProfiles, snapshotClaims, snapshotOf, type SignedProfile } from '../../../passport/signing/signer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../../tap/verify-tap.ts'
@@ -79,7 +79,7 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
     const { baseUrl } = site
     const snapshot = snapshotOf(passport, { now, baseUrl, at: await site.statusIndexOf(tokenId), profile })
     if (form === 'application/vc') return documentResponse(await signer().addProof(snapshot, now), form, headers)
-    const jws = await signer().signJwt(snapshot)
+    const jws = await signer().signJwt(snapshotClaims(snapshot))
     return bodyResponse(jws, form, etagOfText(jws), headers)
   }
 }
