@@ -44,7 +44,7 @@ export async function listen(options: {
   readonly onFault?: (error: unknown, requestId: string) => void
   /** The port belongs to this process alone, where several workers would share it. */
   readonly exclusive?: boolean
-  /** Takes over the socket of an upgrade, and closes it. Left out: an upgrade is answered like any request. */
+  /** Takes over the socket of an upgrade to WebSocket, and closes it. Left out, and for other protocols: the request is answered as usual. */
   readonly onUpgrade?: OnUpgrade
   /** Words the rejection of a request from its first bytes. A request that cannot be parsed has those of its last packet. */
   readonly onBroken?: OnBroken | undefined
@@ -62,6 +62,8 @@ export async function listen(options: {
     connectionsCheckingInterval: 1_000, // both timeouts hold within this time
     keepAliveTimeout: 65_000,
     requireHostHeader: false, // checked here, so that the answer is JSON
+    shouldUpgradeCallback: ({ headers }) =>
+      options.onUpgrade !== undefined && headers.upgrade?.toLowerCase() === 'websocket',
   })
   server.timeout = options.stuckMs ?? stuckMs // destroys the socket
   server.on('clientError', (error: BrokenRequest, socket: Socket) => rejectBroken(error, socket, options.onBroken))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { Agent, request as httpRequest, type ServerResponse } from 'node:http'
+import { Agent, request as httpRequest, type RequestOptions, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { listen } from './listener.ts'
@@ -95,10 +95,13 @@ describe('a listener', () => {
     await listener.close()
   })
 
-  it('refuses two Host fields of an upgrade', async () => {
+  it('refuses two Host fields of an upgrade, and answers an upgrade to another protocol as a request', async () => {
     const onUpgrade = () => assert.fail('the upgrade went through')
-    const listener = await listen({ ...options, onRequest: () => {}, onUpgrade })
+    const listener = await listen({ ...options, onRequest: (_, response) => response.end('as usual'), onUpgrade })
     const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+    const url = `http://127.0.0.1:${listener.port}`
+    const headers = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAEAAEAAAAIAAAAB' }
+    assert.equal(await get(url, { headers }), 'as usual') // Java's HttpClient, `curl --http2`
     assert.match(await raw(listener.port, `GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n${upgrade}\r\n`), /^HTTP\/1.1 400 /)
     await listener.close()
   })
@@ -145,7 +148,7 @@ describe('a listener', () => {
       const failures: string[] = []
       const clients = Array.from({ length: 16 }, async () => {
         while (!closed) {
-          const outcome = await get(listener.port, agent)
+          const outcome = await get(`http://127.0.0.1:${listener.port}`, { agent })
           if (outcome === 'done') answered += 1
           else if (outcome === 'ECONNREFUSED') return
           else failures.push(outcome)
@@ -163,16 +166,16 @@ describe('a listener', () => {
   it('ends within its bound although a request never ends', { timeout: 240_000 }, async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<unknown>()
     const listener = await listen({ ...options, onRequest: arrive })
-    const hanging = get(listener.port, new Agent())
+    const hanging = get(`http://127.0.0.1:${listener.port}`, { agent: new Agent() })
     await arrived
     await listener.close(200)
     assert.equal(await hanging, 'ECONNRESET')
   })
 })
 
-function get(port: number, agent: Agent): Promise<string> {
+function get(url: string, options: RequestOptions): Promise<string> {
   return new Promise((resolve) => {
-    const request = httpRequest({ port, host: '127.0.0.1', agent }, (response) => {
+    const request = httpRequest(url, options, (response) => {
       let text = ''
       response.on('data', (chunk: Buffer) => (text += chunk.toString()))
       response.on('end', () => resolve(text))
