@@ -278,6 +278,7 @@ describe('GET /api/agents/{agentId}/reputation', () => {
     const chosen = await reputation(0n, `?reviewers=${accountOf(6)},${checksumAddress(accountOf(6))},${accountOf(2)}`)
     assert.deepEqual(chosen.reviewers, { source: 'query', count: 2, complete: true, sybil_resistant: true })
     assert.equal(chosen.feedback_total, '4')
+    assert.deepEqual(await reputation(0n, `?reviewers=${accountOf(6)}&reviewers=${accountOf(2)}`), chosen)
     const get = world.host({ reviewers: [accountOf(9)] })
     const configured = await reputation(0n, '', get)
     assert.deepEqual(configured.reviewers, { source: 'configured', count: 1, complete: true, sybil_resistant: true })
@@ -296,6 +297,7 @@ describe('GET /api/agents/{agentId}/reputation', () => {
       Array.from({ length: count }, (_, index) => `${name}=0x${index.toString(16).padStart(40, '0')}`)
     for (const query of [
       '?tag2=day',
+      '?tag1=uptime&tag2=day&tag2=week',
       '?tag1=%E2%80%AEx',
       `?tag1=${'x'.repeat(101)}`,
       `?${many('tag1', 51).join('&')}`,

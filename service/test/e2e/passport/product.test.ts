@@ -247,6 +247,16 @@ describe('public product information', () => {
           [404, 'ClientErrorResourceNotFound'],
         ],
         [`/dpps/${id(passportOf(item))}?representation=x`, 'readDppById', [400, 'ClientErrorBadRequest']],
+        [
+          `/dpps/${id(passportOf(item))}?representation=full&representation=compressed`,
+          'readDppById',
+          [400, 'ClientErrorBadRequest'],
+        ],
+        [
+          `/dppsByProductIdAndDate/${gtin}?date=2001-01-01&date=2999-01-01`,
+          'readDppVersionByProductIdAndDate',
+          [400, 'ClientErrorBadRequest'],
+        ],
         [`/dppsByProductIdAndDate/${gtin}`, 'readDppVersionByProductIdAndDate', [400, 'ClientErrorBadRequest']],
         [
           `/dppsByProductIdAndDate/${gtin}?date=2999-01-01`,

@@ -182,11 +182,12 @@ type Query = { readonly at: number | undefined; readonly compressed: boolean }
 /** Parses the query, or names what is wrong with it. */
 function parseQuery(query: string, dated: boolean): Query | Reason {
   const parameters = new URLSearchParams(query.slice(0, 4_000))
-  const representation = parameters.get('representation') ?? 'full'
+  // A parameter that is sent twice reads as neither of its values.
+  const representation = parameters.has('representation') ? parameters.getAll('representation').join() : 'full'
   if (representation !== 'full' && representation !== 'compressed') return 'badRepresentation'
   const compressed = representation === 'compressed'
   if (!dated) return { at: undefined, compressed }
-  const at = parseMoment(parameters.get('date') ?? '')
+  const at = parseMoment(parameters.getAll('date').join())
   return at === null ? 'badDate' : { at, compressed }
 }
 

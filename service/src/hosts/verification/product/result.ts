@@ -14,7 +14,7 @@ const reasons = {
     ...badRequest,
     'The identifier is not one of this service. A dppId is the URL of a document below /api/product, a productId a GS1 Digital Link or a GTIN; both percent-encoded.',
   ],
-  badDate: [...badRequest, 'The date must be a moment of UTC that has passed, such as 2026-03-01T00:00:00Z.'],
+  badDate: [...badRequest, 'The date must be one moment of UTC that has passed, such as 2026-03-01T00:00:00Z.'],
   badRepresentation: [...badRequest, 'The representation is full or compressed.'],
   badElementPath: [
     ...badRequest,

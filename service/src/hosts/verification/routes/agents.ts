@@ -124,15 +124,20 @@ function respond(answer: object | null, headers: Headers): Response {
   return uncachedJson(200, answer, headers)
 }
 
-/** Parses `tag1` (repeatable), `tag2` (for each of them) and `reviewers` (separated by commas). Returns a sentence if one is wrong. */
+/** Parses `tag1` (repeatable), `tag2` (for each of them) and `reviewers` (repeatable, or with commas). Returns a sentence if one is wrong. */
 function parseQuery(agentId: bigint, raw: string): ReputationQuery | string {
   const query = new URLSearchParams(raw)
   const tag1s = new Set(query.getAll('tag1').filter((tag) => tag !== ''))
-  const tag2 = query.get('tag2') ?? ''
+  const [tag2 = '', ...moreTags] = query.getAll('tag2')
   if (tag1s.size > maxTags) return `At most ${maxTags} tags can be asked for at once.`
+  if (moreTags.length > 0) return 'Send tag2 once: it narrows each tag1.'
   if (tag1s.size === 0 && tag2 !== '') return 'tag2 narrows a tag1: send both.'
   if (![...tag1s, tag2].every(isQueryTag)) return 'A tag has at most 100 characters, all of them visible.'
-  const listed = (query.get('reviewers') ?? '').split(',').filter((one) => one !== '')
+  const listed = query
+    .getAll('reviewers')
+    .join()
+    .split(',')
+    .filter((one) => one !== '')
   if (listed.length > maxReviewers) return `At most ${maxReviewers} reviewers can be asked for at once.`
   if (!listed.every(isAddress)) return 'reviewers are addresses (0x and 40 hex digits) with commas between them.'
   const reviewers = [...new Set(listed.map((one) => one.toLowerCase() as Hex))]
