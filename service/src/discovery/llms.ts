@@ -130,7 +130,7 @@ GET /api/metadata/{hash}: the supplier's text, byte for byte as it was hashed, n
 function tapText(base: string): string {
   return `## Taps and passports
 
-GET /api/verify?picc=…&cmac=…: needs the values that a chip made at this tap. Always check \`verified\`; \`reason\` is counterfeit, replayed, unbound or tap_again. GET /api/dpp/01/{gtin}/21/{serial} and /api/dpp/token/{tokenId} with the same parameters: the Digital Product Passport (application/ld+json).
+GET /api/verify?picc=…&cmac=…: needs the values that a chip made at this tap; send \`b\` too if the link has it. Always check \`verified\`; \`reason\` is counterfeit, replayed, unbound or tap_again. GET /api/dpp/01/{gtin}/21/{serial} and /api/dpp/token/{tokenId} with the same parameters: the Digital Product Passport (application/ld+json).
 
 \`\`\`
 curl '${base}/api/verify?picc=00000000000000000000000000000000&cmac=0000000000000000'

@@ -133,6 +133,15 @@ describe('the OpenAPI description', () => {
     )
   })
 
+  it('describes what a generated client has to send', () => {
+    const named = (id: string) => operationOf(id).parameters.map(({ name }) => name)
+    for (const { operationId, parameters } of contract.operations) {
+      const names = parameters.map(({ name }) => name)
+      if (names.includes('picc')) assert.ok(names.includes('b'), `${operationId} has the hint of the batch`)
+    }
+    assert.ok(named('verifyTap').includes('b'))
+  })
+
   it('has no route, tag or URL of the gateway where an instance has none', () => {
     const urls = { verification: 'https://v.example', gateway: null, graphql: 'https://g.example' }
     const description = withUrls(text, urls)
