@@ -16,6 +16,7 @@ import {
   metricsListener,
   type RequestCount,
 } from '../http/metrics.ts'
+import type { BreakerState } from '../lib/async/circuit-breaker.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -166,10 +167,16 @@ function exemplarOf(exemplar: Exemplar | undefined) {
   return { exemplar: { labelSet: { trace_id: traceId }, value: seconds, timestamp: at.toFixed(3) } }
 }
 
+type ProviderState = Readonly<{ breaker: BreakerState; behind: boolean }>
+type ProviderClient = Readonly<{
+  stats: () => Readonly<{ providers: readonly ProviderState[] }>
+  head: () => Promise<unknown>
+}>
+
 type MetricSources = Readonly<{
   reader: Pick<Components['reader'], 'stats'>
-  /** Shows which providers are asked. */
-  chain: Pick<Components['source'], 'stats'>
+  /** Clients of the chain that show which providers are asked. */
+  chain: readonly ProviderClient[]
   chainClients: Components['chainClients']
   indexer: Pick<Components['indexer'], 'status'>
   gateway: Pick<Gateway, 'metrics'>
@@ -187,7 +194,7 @@ async function readSources(sources: Partial<MetricSources>) {
   const { reader, chain, chainClients, indexer, gateway, limits, replica, sockets, traces } = sources
   return {
     reader: reader?.stats(),
-    chain: chain?.stats(),
+    providers: providersOf(chain ?? []),
     clients: Object.entries(chainClients ?? {}).map(([client, { stats }]) => ({ client, ...stats() })),
     index: indexer && (await statusInTime(indexer)),
     gateway: await gateway?.metrics(),
@@ -196,6 +203,23 @@ async function readSources(sources: Partial<MetricSources>) {
     sockets: sockets?.(),
     spans: traces?.stats(),
   }
+}
+
+/**
+ * Returns the worst state that any client sees of each provider. A client that nothing uses would never see that a provider is back: it
+ * reads the head, for which it asks every provider that may be tried again.
+ */
+function providersOf(clients: readonly ProviderClient[]): readonly Readonly<{ isUp: boolean; isBehind: boolean }>[] {
+  const seen = clients.map((client) => ({ client, states: client.stats().providers }))
+  for (const { client, states } of seen)
+    if (states.some(({ breaker }) => breaker === 'ready')) client.head().catch(() => {})
+  return (seen[0]?.states ?? []).map((_provider, index) => {
+    const states = seen.map((each) => each.states[index])
+    return {
+      isUp: states.every((state) => state?.breaker === 'closed'),
+      isBehind: states.some((state) => state?.behind === true),
+    }
+  })
 }
 
 type Snapshot = Partial<Awaited<ReturnType<typeof readSources>>>
@@ -345,13 +369,13 @@ const gauges: Readonly<Record<string, Metric>> = {
     'mode',
   ],
   touchstone_chain_provider_up: [
-    '1 while a provider is asked, 0 while it is left out after faults. Numbered as in CHAIN_RPC_URLS, from 0.',
-    ({ chain }) => ofProviders(chain, ({ breaker }) => breaker !== 'open'),
+    '1 while a provider is asked, 0 from five faults in a row until it answers. Numbered as in CHAIN_RPC_URLS, from 0.',
+    ofProviders(({ isUp }) => isUp),
     'provider',
   ],
   touchstone_chain_provider_behind: [
     '1 while the head of a provider is behind that of the others.',
-    ({ chain }) => ofProviders(chain, ({ behind }) => behind),
+    ofProviders(({ isBehind }) => isBehind),
     'provider',
   ],
   touchstone_index_block: ['Block to which the index is complete.', ({ index }) => one(index?.indexed?.number)],
@@ -407,9 +431,7 @@ const gauges: Readonly<Record<string, Metric>> = {
   touchstone_graphql_sockets: ['WebSockets and event streams that are open.', ({ sockets }) => one(sockets)],
 }
 
-function ofProviders(
-  chain: Snapshot['chain'],
-  is: (provider: NonNullable<Snapshot['chain']>['providers'][number]) => boolean,
-): Rows {
-  return (chain?.providers ?? []).map((provider, index) => [is(provider) ? 1 : 0, { provider: String(index) }])
+function ofProviders(is: (provider: NonNullable<Snapshot['providers']>[number]) => boolean) {
+  return ({ providers = [] }: Snapshot): Rows =>
+    providers.map((provider, index) => [Number(is(provider)), { provider: String(index) }])
 }

@@ -156,9 +156,9 @@ async function openMetrics({
     hosts: { bind },
   } = config
   if (metricsPort === null) return undefined
-  const { reader, source, chainClients, indexer } = components
+  const { reader, source, indexSource, chainClients, indexer } = components
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics'), traces: tracing })
-  metrics.watch({ reader, chain: source, chainClients, indexer, limits })
+  metrics.watch({ reader, chain: [source, indexSource], chainClients, indexer, limits })
   const { port, close } = await listen({
     name: 'metrics',
     host: bind,

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../../src/lib/log.ts'
+import type { BreakerState } from '../../../src/lib/async/circuit-breaker.ts'
 import { createMetrics, type Metrics } from '../../../src/app/metrics.ts'
 import { alertRules } from '../../../../scripts/docs.ts'
 import { serve } from '../../support/http.ts'
@@ -24,7 +25,7 @@ describe('GET /metrics', () => {
     await world.components.indexer.until(1n, 600_000)
     metrics = createMetrics({ version: '0.1.0', log })
     const { reader, source, chainClients, indexer } = world.components
-    metrics.watch({ reader, chain: source, chainClients, indexer })
+    metrics.watch({ reader, chain: [source], chainClients, indexer })
     metrics.watch({ limits: { stats: () => ({ calls: 7, failures: 2, local: 5, up: false }) } })
     metrics.watch({ sockets: () => 3, gateway: { metrics: async () => figures } })
     const answer: RequestListener = (request, response) =>
@@ -137,6 +138,19 @@ describe('GET /metrics', () => {
     const text = await (await fetch(`${await served(bare.listener)}/metrics`)).text()
     for (const name of ['touchstone_index_lag_blocks', 'touchstone_chain_calls_total', 'touchstone_graphql_sockets'])
       assert.doesNotMatch(text, new RegExp(`^${name}`, 'm'))
+  })
+
+  it('shows a provider as left out until it has answered all clients, and has an idle client ask it', async () => {
+    const asked: string[] = []
+    const client = (name: string, ...states: BreakerState[]) => ({
+      stats: () => ({ providers: states.map((breaker) => ({ breaker, behind: false })) }),
+      head: async () => void asked.push(name),
+    })
+    const bare = createMetrics({ version: '0.1.0', log })
+    bare.watch({ chain: [client('idle', 'closed', 'closed', 'ready'), client('busy', 'closed', 'open', 'closed')] })
+    const text = await (await fetch(`${await served(bare.listener)}/metrics`)).text()
+    const up = ['0', '1', '2'].map((provider) => valueOf(text, `touchstone_chain_provider_up{provider="${provider}"}`))
+    assert.deepEqual([up, asked], [[1, 0, 0], ['idle']])
   })
 
   it('answers while the index does not', async () => {
