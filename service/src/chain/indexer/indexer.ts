@@ -82,6 +82,8 @@ export function createIndexer(options: IndexerOptions) {
   const pause = createPause()
   const check = options.check && createIndexCheck({ ...options.check, source, onCompared, onRepair: pause.wake, log })
   const listening = new Set<(cursor: IndexCursor) => void>()
+  let isLeader = false
+  /** A leader whose last step failed has none, until it has read the cursor again. */
   let sync: Sync | undefined
   let fault: string | null = null
   let running: Promise<void> | undefined
@@ -90,8 +92,10 @@ export function createIndexer(options: IndexerOptions) {
     for (let failures = 0; !pause.closed();) {
       try {
         const held = await lock()
-        if (held === null) await pause.for(lockPollMs)
-        else await whileHeld(held, lead)
+        if (held === null) {
+          fault = null
+          await pause.for(lockPollMs)
+        } else await whileHeld(held, lead)
         failures = 0
       } catch (error) {
         note(error)
@@ -102,6 +106,7 @@ export function createIndexer(options: IndexerOptions) {
 
   async function whileHeld<T>({ lost, release }: HeldLock, work: (isOver: () => boolean) => Promise<T>): Promise<T> {
     let over = false
+    isLeader = true
     void lost.then(() => {
       over = true
       pause.wake()
@@ -109,6 +114,7 @@ export function createIndexer(options: IndexerOptions) {
     try {
       return await work(() => over || pause.closed())
     } finally {
+      isLeader = false
       sync = undefined
       await release().catch((error: unknown) => log.warn('leader lock not released', { reason: reasonOf(error) }))
     }
@@ -174,11 +180,11 @@ export function createIndexer(options: IndexerOptions) {
 
   async function status(): Promise<IndexStatus> {
     const indexed = sync?.cursor() ?? (await store.cursor())
-    const head = sync === undefined ? null : seen.head
-    const own = sync === undefined ? undefined : check?.status()
+    const head = isLeader ? seen.head : null
+    const own = isLeader ? check?.status() : undefined
     const differences = own?.differences ?? (await store.differences())
     return {
-      role: sync === undefined ? 'follower' : 'leader',
+      role: isLeader ? 'leader' : 'follower',
       indexed,
       head,
       lagBlocks: head === null || indexed === null ? null : head - indexed.number,

@@ -3,7 +3,7 @@ import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
-import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
+import type { Indexer, IndexStatus } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { readMeta } from '../../../src/index/queries/meta.ts'
@@ -122,7 +122,13 @@ describe('an index that is built while the provider fails', () => {
     const source = chain.source({}, proxy.url)
     const indexer = over({ source: { ...source, finalized: async () => null } })
     indexer.start()
-    await until(async () => (await indexer.status()).indexed?.number === 49n)
+    let status: IndexStatus | undefined
+    await until(async () => {
+      status = await indexer.status()
+      return status.indexed?.number === 49n && status.fault !== null
+    })
+    const head = await chain.head()
+    assert.deepEqual([status?.role, status?.head, status?.lagBlocks], ['leader', head, head - 49n])
     proxy.set('none')
     assert.ok(await indexer.until(await chain.head(), 600_000))
     await indexer.close()
@@ -268,6 +274,16 @@ describe('an index that is built while the provider fails', () => {
       ],
     )
     await source.close()
+  })
+
+  it('has no fault once it follows', async () => {
+    const { promise: follows, resolve } = Promise.withResolvers<null>()
+    let asked = 0
+    const indexer = over({ lock: async () => ((asked += 1) === 1 ? Promise.reject(new Error('no lock')) : follows) })
+    indexer.start()
+    await until(async () => (await indexer.status()).fault === 'no lock')
+    resolve(null)
+    await until(async () => (await indexer.status()).fault === null)
   })
 
   /** Compares all tokens again and again, so that a test need not wait for a minute. */
