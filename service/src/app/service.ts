@@ -6,7 +6,7 @@ import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
-import type { Log } from '../lib/log.ts'
+import { type Log, withErrorCount } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
 import { didOf } from '../passport/did-document.ts'
 import { auditHeadFile, createHeadSigner } from './audit-heads.ts'
@@ -30,7 +30,9 @@ export type Service = AsyncDisposable & {
 }
 
 /** Starts the service. Throws one sentence when it cannot start, after closing what was open. */
-export async function startService(config: Config, log: Log, overrides: ComponentOverrides = {}): Promise<Service> {
+export async function startService(config: Config, output: Log, overrides: ComponentOverrides = {}): Promise<Service> {
+  let errors = 0
+  const log = withErrorCount(output, () => (errors += 1))
   await warmUpNextTick()
   await using opened = new AsyncDisposableStack()
   const tracing = await openTraces(config, log, opened)
@@ -43,7 +45,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
   )
   for (const { close } of listeners) opened.defer(() => close(0))
   const urls = publicUrls(config, listeners)
-  const metrics = await openMetrics({ config, components, limits, tracing, log, opened })
+  const metrics = await openMetrics({ config, components, limits, tracing, errors: () => errors, log, opened })
   const counted =
     metrics === undefined ? components : { ...components, resolveTap: countTaps(components.resolveTap, metrics) }
   const open: OpenHost[] = []
@@ -141,6 +143,7 @@ async function openMetrics({
   components,
   limits,
   tracing,
+  errors,
   log,
   opened,
 }: {
@@ -148,6 +151,7 @@ async function openMetrics({
   readonly components: Components
   readonly limits: Limits
   readonly tracing: Tracing | undefined
+  readonly errors: () => number
   readonly log: Log
   readonly opened: AsyncDisposableStack
 }): Promise<Metrics | undefined> {
@@ -158,7 +162,7 @@ async function openMetrics({
   if (metricsPort === null) return undefined
   const { reader, source, indexSource, chainClients, indexer } = components
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics'), traces: tracing })
-  metrics.watch({ reader, chain: [source, indexSource], chainClients, indexer, limits })
+  metrics.watch({ reader, chain: [source, indexSource], chainClients, indexer, limits, errors })
   const { port, close } = await listen({
     name: 'metrics',
     host: bind,

@@ -24,6 +24,8 @@ export type MetricSources = Readonly<{
   indexer: Pick<Components['indexer'], 'status'>
   gateway: Pick<Gateway, 'metrics'>
   limits: Pick<Limits, 'stats'>
+  /** Lines of level error since the start. */
+  errors: () => number
   /** Present when DATABASE_READ_URL is set. */
   replica: () => ReplicaStats
   /** WebSockets of GraphQL that are open. */
@@ -55,7 +57,7 @@ export function registerSourceMetrics(registry: Registry, sources: Partial<Metri
 
 /** Reads the sources once for all metrics of a scrape. A source that is missing shows no metric. */
 async function readSources(sources: Partial<MetricSources>) {
-  const { reader, chain, chainClients, indexer, gateway, limits, replica, sockets, traces } = sources
+  const { reader, chain, chainClients, indexer, gateway, limits, errors, replica, sockets, traces } = sources
   return {
     reader: reader?.stats(),
     providers: providersOf(chain ?? []),
@@ -63,6 +65,7 @@ async function readSources(sources: Partial<MetricSources>) {
     index: indexer && (await statusInTime(indexer)),
     gateway: await gateway?.metrics(),
     limits: limits?.stats(),
+    errors: errors?.(),
     replica: replica?.(),
     sockets: sockets?.(),
     spans: traces?.stats(),
@@ -112,6 +115,10 @@ function ofClients({ clients = [] }: Snapshot, name: keyof ChainCounts): Rows {
 }
 
 const counters: Readonly<Record<string, Metric>> = {
+  touchstone_log_errors_total: [
+    'Lines of level error in the log: something failed for an unexpected reason.',
+    ({ errors }) => one(errors),
+  ],
   touchstone_verdict_cache_total: [
     'Reads of a record by result: a hit was in memory, a miss was read from the chain. Prepared answers are not among them.',
     ({ reader }) => each(reader && { hit: reader.hits, miss: reader.misses }, 'result'),

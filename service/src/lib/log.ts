@@ -31,6 +31,18 @@ export function createLog(
   }
 }
 
+/** Returns the same log, which calls `onError` for each line of level error, of its children too. */
+export function withErrorCount(log: Log, onError: () => void): Log {
+  return {
+    ...log,
+    error: (event, fields) => {
+      onError()
+      log.error(event, fields)
+    },
+    child: (name) => withErrorCount(log.child(name), onError),
+  }
+}
+
 function asText(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value
 }

@@ -68,7 +68,11 @@ export function createRequestHelpers({
       if (error instanceof ServiceError) {
         if (error.status === 503) outgoing?.setHeader('Retry-After', retryAfterSeconds)
         if (error.status >= 500)
-          log.warn('request failed', { code: error.code, reason: reasonOf(error.cause), requestId })
+          log[error.code === 'INTERNAL' ? 'error' : 'warn']('request failed', {
+            code: error.code,
+            reason: reasonOf(error.cause ?? error),
+            requestId,
+          })
         return error
       }
       log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error), requestId })

@@ -27,7 +27,7 @@ describe('GET /metrics', () => {
     const { reader, source, chainClients, indexer } = world.components
     metrics.watch({ reader, chain: [source], chainClients, indexer })
     metrics.watch({ limits: { stats: () => ({ calls: 7, failures: 2, local: 5, up: false }) } })
-    metrics.watch({ sockets: () => 3, gateway: { metrics: async () => figures } })
+    metrics.watch({ errors: () => 2, sockets: () => 3, gateway: { metrics: async () => figures } })
     const answer: RequestListener = (request, response) =>
       void response.writeHead(request.url?.includes('404') === true ? 404 : 200).end()
     metricsUrl = await served(metrics.listener)
@@ -117,6 +117,7 @@ describe('GET /metrics', () => {
       assert.ok(valueOf(text, calls) > valueOf(before, calls), client)
     }
     assert.equal(valueOf(text, 'touchstone_chain_provider_up{provider="0"}'), 1)
+    assert.equal(valueOf(text, 'touchstone_log_errors_total'), 2)
     assert.equal(valueOf(text, 'touchstone_graphql_sockets'), 3)
     assert.equal(valueOf(text, 'touchstone_gateway_sales_total{outcome="settled"}'), 2)
     assert.equal(valueOf(text, 'touchstone_gateway_revenue_units_total'), 20_000)
