@@ -307,6 +307,7 @@ describe('deploy/systemd', () => {
     accepts(['serve'], filledIn(env))
     assert.match(unit, /^Type=notify$/m)
     assert.match(unit, /^NotifyAccess=all$/m) // systemd-notify is not the main process
+    assert.match(unit, /^StartLimitIntervalSec=0$(?=[^[]*^\[Service\]$)/m) // a start that fails is always tried again
     assert.match(unit, /^TimeoutStartSec=infinity$/m) // a migration may take longer than the default
   })
 
