@@ -1,6 +1,6 @@
 /** `touchstone migrate`: what is missing, what was done, what can be taken back; other statements do not queue behind it. */
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
@@ -94,6 +94,26 @@ describe('a migration beside others', { skip: noPostgres }, () => {
     script: 'alter table busy add column m int;',
     undo: 'alter table busy drop column m;',
   }
+
+  it('finds the indexes that an operator built beforehand by the statements of the documentation', async () => {
+    const text = readFileSync(new URL('../../../docs/upgrading.md', import.meta.url), 'utf8')
+    const statements = Array.from(text.matchAll(/^psql "\$DATABASE_URL" -c (["'])(.+)\1$/gm), ([, , sql = '']) => sql)
+    const migrationOf = (sql: string) =>
+      all.findIndex(({ script }) => script.includes(`${sql.replace('concurrently ', '')};`))
+    const groups = [...Map.groupBy(statements, migrationOf)].toSorted(([a], [b]) => a - b)
+    assert.ok(groups.length > 0)
+    const prepared = await openOwnDatabase()
+    for (const [at, built] of groups) {
+      assert.ok(at > 0, `no migration builds the same: ${built.join()}`)
+      await migrate(prepared, all.slice(0, at))
+      for (const statement of built) await prepared.exec(statement)
+      await migrate(prepared, all.slice(0, at + 1))
+    }
+    const names = statements.map((sql) => /if not exists (\w+)/.exec(sql)?.[1])
+    const valid = 'select from pg_index where indexrelid = any($1::text[]::regclass[]) and indisvalid'
+    assert.equal((await prepared.query(valid, [names])).length, names.length)
+    await prepared.close()
+  })
 
   it('lets readers pass while a long transaction keeps it from its table', async () => {
     const migrated = await held(async () => {
