@@ -4,6 +4,7 @@
  * item has one index, the same in both lists, chosen at random so that neighbours reveal nothing.
  */
 import { randomInt } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord, isSealOpened } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
@@ -90,6 +91,7 @@ function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): s
 /** Indexes in rising order; the same object as long as they stay the same. */
 export type StatusBits = Readonly<Record<StatusPurpose, readonly number[]>>
 
+const recycled = 6
 type Asset = { readonly record: AssetRecord; readonly current: boolean }
 type Member = StatusMember & { asset?: Asset | undefined }
 type List = { members: Member[] }
@@ -113,6 +115,7 @@ const mostMade = 100
 export function createStatusBits({
   reader,
   store,
+  now = () => performance.now(),
 }: {
   /** An asset that is `current` after the head was resolved is the one at that head. */
   readonly reader: {
@@ -120,6 +123,8 @@ export function createStatusBits({
     readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset }>
   }
   readonly store: Pick<StatusStore, 'members' | 'size'>
+  /** Monotonic milliseconds. */
+  readonly now?: () => number
 }): (list: number) => Promise<StatusBits | null> {
   const lists = new LRUCache<number, List>({ max: mostLists })
   const made = new LRUCache<number, Made>({ max: mostMade })
@@ -139,51 +144,71 @@ export function createStatusBits({
   )
 
   async function make(list: List, number: number): Promise<StatusBits> {
-    const began = performance.now()
-    if ((await store.size(number)) !== list.members.length) {
-      const known = new Map(list.members.map((member) => [member.tokenId, member]))
-      list.members = (await store.members(number)).map((member) => known.get(member.tokenId) ?? member)
-    }
+    const began = now()
+    if ((await store.size(number)) !== list.members.length) list.members = await load(list, number)
     const [first] = list.members
     // Validity is judged at a current head; reading any asset resolves one.
     if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
     const stale = list.members.filter(({ asset }) => asset?.current !== true)
-    for (let from = 0; from < stale.length; from += batchSize)
+    for (let from = 0; from < stale.length; from += batchSize) {
+      if (from > 0) await setImmediate() // other requests come between
       await Promise.all(
         stale.slice(from, from + batchSize).map(async (member) => {
           member.asset = (await reader.read(member.tokenId)).asset
         }),
       )
+    }
     const [bits, before] = [bitsOf(list.members), made.get(number)?.bits]
     const same = isSame(bits, before) ? before : bits
-    const tookMs = performance.now() - began
-    made.set(number, { bits: same, restUntil: tookMs > quickMs ? performance.now() + 4 * tookMs : 0 })
+    const tookMs = now() - began
+    made.set(number, { bits: same, restUntil: tookMs > quickMs ? now() + 4 * tookMs : 0 })
     return same
+  }
+
+  /** Reads the members, in the order of their indexes. A known one, which no list ever loses, keeps its asset. */
+  async function load({ members: known }: List, number: number): Promise<Member[]> {
+    const members: Member[] = []
+    let kept = 0
+    let page: Member[]
+    do {
+      page = await store.members(number, members.at(-1)?.index ?? -1)
+      for (const member of page) {
+        const same = known[kept]
+        if (same?.index === member.index) kept += 1
+        members.push(same?.index === member.index ? same : member)
+      }
+    } while (page.length > 0)
+    return members
   }
 
   return async (number) => {
     const last = made.get(number)
-    if (last !== undefined && performance.now() < last.restUntil) return last.bits
+    if (last !== undefined && now() < last.restUntil) return last.bits
     if (!lists.has(number) && (await store.size(number)) === 0) return null
     return refresh(number)
   }
 }
 
 function bitsOf(members: readonly Member[]): StatusBits {
-  const indexes = (isSet: (record: AssetRecord) => boolean) =>
-    members
-      .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
-      .sort((a, b) => a - b)
-  const isRecycled = ({ state }: AssetRecord) => state === 6
-  // The block of its mint is no longer of the chain, or the mint was in another contract.
-  const isMissing = ({ state }: AssetRecord) => state === 0
-  const isSuspended = (record: AssetRecord) =>
-    isMissing(record) || isFlagged(record) || isSealOpened(record) || isRecycled(record)
-  return { suspension: indexes(isSuspended), revocation: indexes(isRecycled) }
+  const bits = { suspension: [] as number[], revocation: [] as number[] }
+  for (const { index, asset } of members) {
+    if (asset !== undefined && isSuspended(asset.record)) bits.suspension.push(index)
+    if (asset?.record.state === recycled) bits.revocation.push(index)
+  }
+  return bits
+}
+
+/** State 0: the block of its mint is no longer of the chain, or the mint was in another contract. */
+function isSuspended(record: AssetRecord): boolean {
+  return record.state === 0 || record.state === recycled || isFlagged(record) || isSealOpened(record)
 }
 
 function isSame(one: StatusBits, other: StatusBits | undefined): other is StatusBits {
-  return statusPurposes.every((purpose) => one[purpose].join() === other?.[purpose].join())
+  return statusPurposes.every(
+    (purpose) =>
+      one[purpose].length === other?.[purpose].length &&
+      one[purpose].every((index, at) => index === other[purpose][at]),
+  )
 }
 
 /** Returns a list as a credential, to be signed like a passport. `set` are its set indexes, `now` is in milliseconds. */

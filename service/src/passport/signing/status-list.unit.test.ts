@@ -168,19 +168,20 @@ describe('a status index', () => {
 function world(tokens: Record<string, { state: StateCode; flags?: number }>) {
   const assets = new Map<bigint, { current: boolean }>()
   const members = Object.keys(tokens).map((id, index) => ({ tokenId: BigInt(id), index: index * 10 }))
-  const state = { reads: 0, hasHead: true, broken: false, delayMs: 0 }
+  const state = { reads: 0, hasHead: true, broken: false, delayMs: 0, now: 0 }
   const bits = createStatusBits({
+    now: () => state.now,
     store: {
-      members: async (list) => (list === 1 ? members : []),
+      members: async (list, after) => (list === 1 ? members.filter(({ index }) => index > after).slice(0, 900) : []),
       size: async (list) => (list === 1 ? members.length : 0),
     },
     reader: {
       head: () => (state.hasHead ? {} : undefined),
       async read(tokenId) {
         state.reads += 1
-        state.hasHead = true
-        if (state.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, state.delayMs))
+        state.now += state.delayMs
         if (state.broken) throw new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be read.')
+        state.hasHead = true
         const { state: code, flags = 0 } = tokens[String(tokenId)] ?? { state: 0 }
         const record = { owner: zeroAddress, timestamp: 1n, state: code, flags, reserved: 0 }
         const asset = { current: true, record }
@@ -270,12 +271,33 @@ describe('the bits of a status list', () => {
 
   it('of a slow list are made once for concurrent readers, and then rest', async () => {
     const { bits, change, state } = world({ 1: { state: 4 } })
-    state.delayMs = 120
+    state.delayMs = 60_000
     const together = await Promise.all([bits(1), bits(1), bits(1)])
     assert.deepEqual([state.reads, new Set(together).size], [1, 1])
     change('1', 6)
     assert.equal(await bits(1), together[0])
     assert.equal(state.reads, 1)
+  })
+
+  it('are read at most a thousand in one turn of the event loop, from pages', async () => {
+    const count = 4_000
+    const { bits, state } = world(
+      Object.fromEntries(
+        Array.from({ length: count }, (_none, id) => [id, { state: id < count - 1 ? 4 : 6 }] as const),
+      ),
+    )
+    let [most, before, isOver] = [0, 0, false]
+    const turn = () => {
+      most = Math.max(most, state.reads - before)
+      before = state.reads
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    assert.deepEqual(await bits(1), { suspension: [10 * (count - 1)], revocation: [10 * (count - 1)] })
+    isOver = true
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(before, count)
+    assert.ok(most <= 1_000, String(most))
   })
 })
 
@@ -288,7 +310,8 @@ describe('status lists in memory', () => {
     let held = Promise.resolve()
     const bits = createStatusBits({
       store: {
-        members: async (list) => {
+        members: async (list, after) => {
+          if (after >= list) return []
           loads.push(list)
           return [{ tokenId: BigInt(list), index: list }]
         },

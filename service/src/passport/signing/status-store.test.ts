@@ -26,7 +26,27 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await places.find(tokenId), { list: 1, index: 131_071 })
       assert.deepEqual(await places.newest(), { list: 2, taken: 1 })
       assert.deepEqual([await places.size(1), await places.size(3)], [1, 0])
-      assert.deepEqual(await places.members(1), [{ tokenId, index: 131_071 }])
+      assert.deepEqual(await places.members(1, -1), [{ tokenId, index: 131_071 }])
+      assert.deepEqual(await places.members(1, 131_071), [])
+    })
+
+    it('are read in pages, in the order of their indexes', async () => {
+      await database.query(
+        `insert into status_place (token_id, list, entry) select 1000000 + n, 9, 2 * n from generate_series(0, 2500) n`,
+      )
+      const indexes: number[] = []
+      for (
+        let page = await places.members(9, -1);
+        page.length > 0;
+        page = await places.members(9, indexes.at(-1) ?? 0)
+      ) {
+        assert.ok(page.length <= 2_000)
+        indexes.push(...page.map(({ index }) => index))
+      }
+      assert.deepEqual(
+        indexes,
+        Array.from({ length: 2_501 }, (_none, n) => 2 * n),
+      )
     })
 
     it('are one for a token, however many ask for it at once', async () => {

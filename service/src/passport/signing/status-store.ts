@@ -30,9 +30,9 @@ export function statusStore(sql: Sql) {
       const [row] = await sql.query<{ taken: number }>(sizeStatement, [list])
       return row?.taken ?? 0
     },
-    /** Lists the tokens of a list; empty where there is no such list. */
-    async members(list: number): Promise<StatusMember[]> {
-      const rows = await sql.query<Row>('select * from status_place where list = $1', [list])
+    /** Returns a page of the members whose index is above `after`, in rising order. It is empty after the last. */
+    async members(list: number, after: number): Promise<StatusMember[]> {
+      const rows = await sql.query<Row>(pageStatement, [list, after])
       return rows.map(({ token_id, entry }) => ({ tokenId: BigInt(token_id), index: entry }))
     },
   }
@@ -43,6 +43,8 @@ type Row = { token_id: string; list: number; entry: number }
 const claimStatement =
   'insert into status_place (token_id, list, entry) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'
 const sizeStatement = 'select count(*)::int as taken from status_place where list = $1'
+/** A longer answer would keep the event loop for tens of milliseconds. */
+const pageStatement = 'select * from status_place where list = $1 and entry > $2 order by entry limit 2000'
 /** Earlier lists are not read, however many there are. */
 export const newestListStatement = `select list, count(*)::int as taken from status_place
   where list = (select max(list) from status_place) group by list`
