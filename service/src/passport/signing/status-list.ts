@@ -95,11 +95,12 @@ const recycled = 6
 type Asset = { readonly record: AssetRecord; readonly current: boolean }
 type Member = StatusMember & { asset?: Asset | undefined }
 type List = { members: Member[] }
-/** `restUntil` is a moment of `performance.now()`. */
-type Made = { readonly bits: StatusBits; readonly restUntil: number }
+/** `restUntil` is in monotonic milliseconds; `tokenId` is a member. */
+type Made = { readonly bits: StatusBits; readonly restUntil: number; readonly tokenId: bigint | undefined }
 
-/** A list that took longer rests before it is made again, in milliseconds. */
+/** A list that took longer to make rests for four times as long, within bounds, in milliseconds. */
 const quickMs = 100
+const longestRestMs = 10_000
 /** Tokens that the reader takes in one call. */
 const batchSize = 1_000
 /** Lists whose members are in memory: some 50 MB for one that is half full. */
@@ -109,8 +110,8 @@ const mostMade = 100
 
 /**
  * Reads the bits of a list from the current chain; null for an empty list. It throws CHAIN_UNAVAILABLE rather than leave a flag out.
- * Only assets that the reader no longer holds valid are read again. A list that took long rests for four times as long. The members of a few
- * lists are kept in memory; others are loaded one list at a time, because anyone may ask for any list.
+ * Only assets that the reader no longer holds valid are read again. A list that took long is returned again for a while, as long as the
+ * head can be read. The members of a few lists are kept in memory. Others are loaded one list at a time, because anyone may ask for any.
  */
 export function createStatusBits({
   reader,
@@ -146,9 +147,8 @@ export function createStatusBits({
   async function make(list: List, number: number): Promise<StatusBits> {
     const began = now()
     if ((await store.size(number)) !== list.members.length) list.members = await load(list, number)
-    const [first] = list.members
-    // Validity is judged at a current head; reading any asset resolves one.
-    if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
+    const tokenId = list.members[0]?.tokenId
+    await resolveHead(tokenId)
     const stale = list.members.filter(({ asset }) => asset?.current !== true)
     for (let from = 0; from < stale.length; from += batchSize) {
       if (from > 0) await setImmediate() // other requests come between
@@ -161,11 +161,17 @@ export function createStatusBits({
     const [bits, before] = [bitsOf(list.members), made.get(number)?.bits]
     const same = isSame(bits, before) ? before : bits
     const tookMs = now() - began
-    made.set(number, { bits: same, restUntil: tookMs > quickMs ? now() + 4 * tookMs : 0 })
+    const restMs = tookMs > quickMs ? Math.min(4 * tookMs, longestRestMs) : 0
+    made.set(number, { bits: same, restUntil: now() + restMs, tokenId })
     return same
   }
 
-  /** Reads the members, in the order of their indexes. A known one, which no list ever loses, keeps its asset. */
+  /** Validity is judged at a current head; reading any asset resolves one. */
+  async function resolveHead(tokenId: bigint | undefined): Promise<void> {
+    if (reader.head() === undefined && tokenId !== undefined) await reader.read(tokenId)
+  }
+
+  /** Reads the members, in the order of their indexes. A known one keeps its asset; none is ever removed. */
   async function load({ members: known }: List, number: number): Promise<Member[]> {
     const members: Member[] = []
     let kept = 0
@@ -183,7 +189,10 @@ export function createStatusBits({
 
   return async (number) => {
     const last = made.get(number)
-    if (last !== undefined && now() < last.restUntil) return last.bits
+    if (last !== undefined && now() < last.restUntil) {
+      await resolveHead(last.tokenId)
+      return last.bits
+    }
     if (!lists.has(number) && (await store.size(number)) === 0) return null
     return refresh(number)
   }

@@ -269,14 +269,27 @@ describe('the bits of a status list', () => {
     assert.deepEqual(await bits(1), { suspension: [0], revocation: [] })
   })
 
-  it('of a slow list are made once for concurrent readers, and then rest', async () => {
+  it('of a slow list are made once for concurrent readers, and then rest for ten seconds at most', async () => {
     const { bits, change, state } = world({ 1: { state: 4 } })
     state.delayMs = 60_000
     const together = await Promise.all([bits(1), bits(1), bits(1)])
     assert.deepEqual([state.reads, new Set(together).size], [1, 1])
     change('1', 6)
+    state.now += 9_999
     assert.equal(await bits(1), together[0])
     assert.equal(state.reads, 1)
+    state.now += 1
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [0] })
+  })
+
+  it('of a list that rests are not given while the chain cannot be read', async () => {
+    const { bits, state } = world({ 1: { state: 4 } })
+    state.delayMs = 200
+    const made = await bits(1)
+    Object.assign(state, { broken: true, hasHead: false })
+    await assert.rejects(bits(1), { code: 'CHAIN_UNAVAILABLE' })
+    state.broken = false
+    assert.equal(await bits(1), made)
   })
 
   it('are read at most a thousand in one turn of the event loop, from pages', async () => {
