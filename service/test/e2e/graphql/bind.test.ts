@@ -13,10 +13,11 @@ import { startWorld, type World } from '../../support/world.ts'
 let world: World
 let batch: BatchRecord
 let ask: Ask
+const items: bigint[] = []
 before(async () => {
   world = await startWorld()
   batch = await demoBatchOf(world)
-  ask = askerIn(world)
+  ask = askerIn(world, { itemChanged: async (tokenId) => void items.push(tokenId) })
   const { tags } = world.components
   await tags.putBatch({ id: 'newer', epoch: 1, settings: {} })
   await tags.putBatch({ id: 'beside', epoch: 0, settings: {} })
@@ -51,6 +52,28 @@ async function forget(uid: Uint8Array, tokenId: bigint): Promise<void> {
 }
 
 const entries = async () => (await readAudit(world.components.database, 0n, 10_000)).map(({ body }) => JSON.parse(body))
+
+describe('bindTag', () => {
+  it('binds a tag once, registers it here, and explains why another cannot be bound', async () => {
+    const tokenId = await world.mint({ name: 'A product' })
+    const [productId, uid] = [tokenId.toString(), newUid()]
+    const input = { productId, uid: uidText(uid), batchId: 'test', gtin, serialNumber: 'M41-1' }
+    assert.deepEqual((await bind(input)).errors, [])
+    assert.equal((await world.components.reader.read(tokenId)).asset.record.state, 2)
+    const tag = await world.components.tags.tagOfUid(uid)
+    assert.deepEqual([tag?.tokenId, tag?.gtin, tag?.serial], [tokenId, gtin, 'M41-1'])
+    assert.deepEqual(items, [tokenId])
+    assert.equal((await bind(input)).success, true)
+
+    const other = { productId: (await world.mint()).toString(), uid: uidText(newUid()), batchId: 'test' }
+    refusalOf(await bind({ ...other, uid: input.uid }), 'uid', /registered with asset/)
+    refusalOf(await bind({ ...other, batchId: 'none' }), 'batchId', /no batch named none/)
+    refusalOf(await bind({ ...other, gtin, serialNumber: 'M41-1' }), 'serialNumber', /Another tag/)
+    refusalOf(await bind({ ...other, serialNumber: 'M41-1' }), 'gtin', /give the gtin too/)
+    refusalOf(await bind({ ...other, uid: '05' }), 'uid', /14 hex digits/)
+    refusalOf(await bind({ ...other, productId }), 'productId', /is BOUND/)
+  })
+})
 
 describe('bindTag again', () => {
   for (const [name, keyed] of [
