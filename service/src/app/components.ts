@@ -338,7 +338,7 @@ function openPageSteps(
 
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
-  { tap }: Config,
+  { tap, pages: { ownership } }: Config,
   {
     database,
     tagKeys,
@@ -362,7 +362,11 @@ function createTapFlow(
       ledger: createReplayLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       formerTagHash,
-      binding: tap.bind ? createTapBinding({ ...secrets, windowSeconds }) : undefined,
+      binding:
+        tap.bind || ownership.has('claim') || ownership.has('transfer')
+          ? createTapBinding({ ...secrets, windowSeconds })
+          : undefined,
+      mustBind: tap.bind,
       challenge: tap.challenge ? createTapChallenge(secrets) : undefined,
       record: tapLog.record,
       onAnomaly: ({ kind, batchId, counter, lastCounter }) =>

@@ -177,7 +177,7 @@ export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cm
   return { picc: values.getAll('picc'), cmac: values.getAll('cmac'), hint: values.get('b')?.slice(0, 16) }
 }
 
-/** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
+/** Reads the bind tokens and that of TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
 export function getTapTokens(
   header: (name: string) => string | undefined,
 ): Pick<TapRequest, 'bindTokens' | 'challengeToken'> {

@@ -64,6 +64,7 @@ const tag: TappedTag = {
   formerTagHash: '0x02',
   ageSeconds: 0,
   fresh: true,
+  isFirstClient: true,
   isAnnounced: false,
 }
 /** The chain has the tag by its former commitment. */

@@ -55,6 +55,7 @@ describe('verifying a tap', () => {
       tagHash: tagHash(tag.uid),
       ageSeconds: 0,
       fresh: true,
+      isFirstClient: true,
       isAnnounced: false,
     }
     assert.deepEqual(await verifyTap(tap), expected)
@@ -63,6 +64,7 @@ describe('verifying a tap', () => {
       ...expected,
       ageSeconds: 299,
       fresh: false,
+      isFirstClient: false,
     })
   })
 
@@ -146,7 +148,10 @@ describe('verifying a tap', () => {
   })
 
   it('with TAP_BIND repeats a tap for its first presenter only', async () => {
-    const { tag, verifyTap } = await world({ binding: createTapBinding({ secret, windowSeconds: 300 }) })
+    const { tag, verifyTap } = await world({
+      binding: createTapBinding({ secret, windowSeconds: 300 }),
+      mustBind: true,
+    })
     const tap = tag.next()
     const first = await verifyTap(tap)
     assert.ok(first.kind === 'tapped' && first.bindToken !== undefined)
@@ -157,6 +162,26 @@ describe('verifying a tap', () => {
       await verifyTap({ ...tag.next(), bindTokens: [first.bindToken.token] }).then(({ kind }) => kind),
       'tapped',
     )
+  })
+
+  it('recognises the first client of a tap by its token, or within seconds: a browser may open a link twice at once', async () => {
+    let now = Date.now()
+    const ledger = createReplayLedger({ sql: database, now: () => new Date(now) })
+    const { tag, verifyTap } = await world({ ledger, binding: createTapBinding({ secret, windowSeconds: 300 }) })
+    const tap = tag.next()
+    const open = async (bindTokens: readonly string[] = []) => {
+      const found = await verifyTap({ ...tap, bindTokens })
+      assert.ok(found.kind === 'tapped')
+      return found
+    }
+    const [first, second] = [await open(), await open()]
+    assert.deepEqual([first.isFirstClient, second.isFirstClient], [true, true])
+    assert.deepEqual(second.bindToken, first.bindToken)
+    now += 60_000
+    const other = await open(['another'])
+    assert.deepEqual([other.isFirstClient, other.bindToken], [false, undefined])
+    const again = await open([first.bindToken?.token ?? ''])
+    assert.deepEqual([again.isFirstClient, again.bindToken], [true, undefined])
   })
 
   it('with TAP_CHALLENGE wants a second tap soon after the first', async () => {

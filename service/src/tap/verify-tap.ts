@@ -23,7 +23,7 @@ export type TapRequest = Readonly<{
   hint?: string | undefined
   /** Seconds until this client, which sent too many failed cryptograms, may cause a search among all batches again. */
   searchAfterSeconds?: number | undefined
-  /** The client's tokens of TAP_BIND, one for each of its taps, and its token of TAP_CHALLENGE. */
+  /** The client's bind tokens, one for each of its taps, and its token of TAP_CHALLENGE. */
   bindTokens?: readonly string[] | undefined
   challengeToken?: string | undefined
   /** The country of the client, in two capitals. */
@@ -34,7 +34,7 @@ export type TapRequest = Readonly<{
 
 /**
  * `uid` is 14 upper-case hex digits. `formerTagHash` is present while TAG_PEPPER is replaced. `bindToken` is for a cookie, on a fresh tap
- * under TAP_BIND.
+ * where clients are bound.
  */
 export type TappedTag = Readonly<{
   kind: 'tapped'
@@ -47,6 +47,8 @@ export type TappedTag = Readonly<{
   /** Seconds since the tap was accepted, by the clock of the database. */
   ageSeconds: number
   fresh: boolean
+  /** The client presented the tap first, by its bind token. For a few seconds every client counts as the first. */
+  isFirstClient: boolean
   /** The tap is announced for its product, by this request or before. */
   isAnnounced: boolean
   bindToken?: BindToken
@@ -79,7 +81,10 @@ export type VerifyTapOptions = Readonly<{
   tagHash: TagHash
   /** The commitment with TAG_PEPPER_PREVIOUS. */
   formerTagHash?: TagHash | undefined
+  /** Makes bind tokens; left out: no client but that of a fresh tap is known as the first. */
   binding?: TapBinding | undefined
+  /** TAP_BIND: only the first client may repeat a tap. Default: every client. */
+  mustBind?: boolean
   challenge?: TapChallenge | undefined
   onAnomaly?: ((anomaly: TapAnomaly) => void) | undefined
   /** Gets every tap that is consumed, and every cryptogram that is none. */
@@ -95,7 +100,18 @@ export type ProductOf = (tag: Pick<TappedTag, 'tagHash' | 'formerTagHash'>) => P
 
 /** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
 export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
-  const { keys, authenticate, ledger, tagHash, formerTagHash, binding, challenge, onAnomaly, record } = options
+  const {
+    keys,
+    authenticate,
+    ledger,
+    tagHash,
+    formerTagHash,
+    binding,
+    mustBind = false,
+    challenge,
+    onAnomaly,
+    record,
+  } = options
   return async (request, productOf = async () => null) => {
     const { consume = true, country = null, hint, searchAfterSeconds } = request
     const picc = parseParameter('picc', request.picc, 32)
@@ -129,7 +145,8 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
       const jumpFrom = anomalies.includes('gap') ? lastCounter : null
       if (consume) record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: of })
     }
-    const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindTokens ?? [])
+    const hasToken = outcome === 'SAME_TAP' && binding?.isValid(tap, request.bindTokens ?? []) === true
+    const isBound = outcome !== 'SAME_TAP' || !mustBind || hasToken
     keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
     if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch' }
@@ -137,7 +154,9 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     const fresh = outcome === 'FRESH'
     if (!isBound) return { kind: 'replayed' }
 
-    const bound = binding !== undefined && fresh && consume ? { bindToken: binding.issue(tap) } : {}
+    const isFirstClient = fresh || hasToken || ageSeconds < sameMomentSeconds
+    const bound =
+      binding !== undefined && isFirstClient && !hasToken && consume ? { bindToken: binding.issue(tap) } : {}
     if (challenge !== undefined && !isAnswered) return { kind: 'challenge', ...challenge.issue(tap), ...bound }
     return {
       kind: 'tapped',
@@ -149,11 +168,18 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
       ...former,
       ageSeconds,
       fresh,
+      isFirstClient,
       isAnnounced,
       ...bound,
     }
   }
 }
+
+/**
+ * Seconds in which all that present a tap count as one client. A browser may open a link twice before it has the cookie, and a scanner of
+ * its machine may be faster.
+ */
+const sameMomentSeconds = 10
 
 /** A revoked or wrong batch contradicts a chip that is genuine, and so does a known counter under other bytes. */
 function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[]): TapRecordOutcome {

@@ -46,6 +46,20 @@ describe('the routes of ownership in the page', () => {
     assert.ok(!(await own.pageOf(`${world.url}${own.pathOf(item)}`)).includes('data-ticket'))
   })
 
+  it('claims by a reload of the browser that opened the link first, and not by the link elsewhere a minute later', async () => {
+    const item = await own.released()
+    const link = own.tapOf(item)
+    const open = (cookie = '') => fetch(link, { headers: { accept: 'text/html', cookie } })
+    const first = await open()
+    const [cookie = ''] = first.headers.getSetCookie().map((line) => line.split(';', 1)[0] ?? '')
+    const aMinuteAgo = "update tap set first_seen = first_seen - interval '1 minute' where uid = $1"
+    await world.components.database.query(aMinuteAgo, [item.tag.uid])
+    const ticketOf = async (page: Response) => own.ticketIn(await page.text())
+    assert.notEqual(await ticketOf(first), '')
+    assert.equal(await ticketOf(await open()), '')
+    assert.notEqual(await ticketOf(await open(cookie)), '')
+  })
+
   it('claims no item whose seal was opened, not even by a ticket from before, and shows it beside an offer', async () => {
     const opened = async ({ tokenId }: { readonly tokenId: bigint }) =>
       world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: zeroHash })

@@ -105,6 +105,9 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
   const signers = signersAt(site.wallets, now())
   const ticketOf = (tickets: Pick<TapTickets, 'issue'> | undefined) =>
     tap.kind === 'resolved' ? (tickets?.issue({ tokenId, ...tap.tag }) ?? null) : null
+  /** A link that was sent on shows the item to others, who must not own it by that. */
+  const ownTicketOf = (tickets: Pick<TapTickets, 'issue'> | undefined) =>
+    tap.kind === 'resolved' && tap.tag.isFirstClient ? ticketOf(tickets) : null
   return {
     tap:
       tap.kind === 'resolved' ? { kind: 'tapped', windowSeconds: pages.windowSeconds, ...openedOf(tap.tag, now) } : tap,
@@ -125,10 +128,10 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
     claimTicket:
       verdict.state === 'ACTIVATED' && !verdict.flagged && !isSealOpened({ flags })
-        ? ticketOf(site.pageClaims?.tickets)
+        ? ownTicketOf(site.pageClaims?.tickets)
         : null,
     transfers: site.pageTransfers
-      ? { ticket: verdict.state === 'CLAIMED' ? ticketOf(site.pageTransfers.tickets) : null }
+      ? { ticket: verdict.state === 'CLAIMED' ? ownTicketOf(site.pageTransfers.tickets) : null }
       : null,
     passkeys: pages.ownership.has('passkey'),
     ownerReports:

@@ -136,6 +136,7 @@ function pageOf({
   state = 3 as StateCode,
   now = {} as Partial<AssetRecord>,
   untold = false,
+  isFirstClient = true,
   readText = (text?: string) => text,
 } = {}) {
   const texts = new Map<string, string>()
@@ -180,8 +181,8 @@ function pageOf({
     pictureForms: { of: async () => null } as unknown as ItemSite['pictureForms'],
     reportTickets: undefined,
     certificateTickets: undefined,
-    pageClaims: undefined,
-    pageTransfers: undefined,
+    pageClaims: { tickets: { issue: () => 'claim' } },
+    pageTransfers: { tickets: { issue: () => 'transfer' } },
     pages: {
       windowSeconds: 300,
       publicRpcUrl: null,
@@ -192,7 +193,7 @@ function pageOf({
     },
   }
   const found = { verdict, flags: record.flags, timestamp: 1_700, metadataHash: then, item: null }
-  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7, fresh: true } as unknown as ResolvedTap['tag']
+  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7, isFirstClient } as unknown as ResolvedTap['tag']
   const tap = { kind: 'resolved', tag, block: { ...block, timestamp: 1_800n }, ...found } as const
   return {
     readings,
@@ -230,6 +231,19 @@ describe('itemViewOf', () => {
   it('shows the stored text where the verdict lacks it, because the store could not be read for a moment', async () => {
     const shown = await pageOf({ untold: true }).view()
     assert.deepEqual([shown.metadata, shown.product, shown.details?.batch], ['match', { name: 'Bag A' }, 'A'])
+  })
+
+  it('lets only the first client of a tap claim or offer the item, not a second one to whom its link was sent', async () => {
+    for (const [isFirstClient, wanted] of [
+      [true, ['claim', 'transfer']],
+      [false, [null, null]],
+    ] as const) {
+      const ticketOf = async (state: StateCode) => {
+        const { claimTicket, transfers } = await pageOf({ state, isFirstClient }).tapped()
+        return state === 3 ? claimTicket : transfers?.ticket
+      }
+      assert.deepEqual([await ticketOf(3), await ticketOf(4)], wanted)
+    }
   })
 
   it('keeps a text that cannot be read apart from one that is missing or altered', async () => {
