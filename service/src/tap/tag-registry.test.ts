@@ -210,6 +210,33 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await each(), [true, false, false])
     })
 
+    it('lets a key with brands bind chips of batches of its brands only, also where it names another batch', async () => {
+      for (const [id, epoch, brands] of [
+        ['of-a', 1, ['A']],
+        ['of-b', 0, ['B', 'C']],
+        ['of-all', 1, null],
+      ] as const) {
+        await tags.putBatch({ id, epoch, settings: {} })
+        assert.equal(await tags.setBatchBrands(id, brands), true)
+        await tags.putBatch({ id, epoch, settings: { macInput: 'picc' } })
+        const settings = { macInput: 'picc', ...(brands && { brands }) }
+        assert.deepEqual((await tags.batch(id))?.settings, settings, 'a start of an instance changes no brands')
+      }
+      assert.equal(await tags.setBatchBrands('none', ['A']), false)
+      const { uid, tokenId = 0n } = newRow()
+      const ask = async (batchId: string, brands: readonly string[] | null) => {
+        const answer = await mayBind(tags, async () => null, { tokenId, uid, batchId, item: null, brands })
+        return answer.ok ? 'ok' : `${answer.about} ${answer.own ? 'named' : 'not named'}`
+      }
+      assert.deepEqual([await ask('of-b', ['A']), await ask('of-b', ['A', 'C'])], ['batch named', 'ok'])
+      const each = async () => [await ask('of-a', ['A', 'X']), await ask('of-all', ['A']), await ask('of-a', null)]
+      assert.deepEqual(await each(), ['ok', 'ok', 'ok'])
+      await database.query("insert into tag (uid, epoch, batch_id, last_counter) values ($1, 0, 'of-b', 1)", [uid])
+      assert.deepEqual(await each(), ['tag not named', 'tag not named', 'ok'], 'the chip was tapped in a batch of B')
+      await tags.setBatchBrands('of-b', null)
+      assert.deepEqual(await each(), ['ok', 'ok', 'ok'])
+    })
+
     it('lets no tag be bound for an item that another token is, although that token has no tag', async () => {
       await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
       const { uid, batchId, tokenId = 0n, gtin = '', serial = '' } = newRow()

@@ -142,13 +142,16 @@ export function tagStore(sql: Sql) {
     /** Returns whether a tag of this batch was ever registered or tapped. */
     hasTags: async (batchId: string): Promise<boolean> =>
       (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
-    /** Adds a batch, or updates its settings but not its status. Returns false when the id has another epoch. */
+    /** Adds a batch, or updates its settings but not its status and brands. Returns false when the id has another epoch. */
     putBatch: async (
       batch: Omit<RegisteredBatch, 'status' | 'createdAt'> & { status?: BatchStatus },
     ): Promise<boolean> => {
       const values = [batch.id, batch.epoch, batch.status ?? 'active', JSON.stringify(batch.settings)]
       return (await sql.query(putStatement, values)).length > 0
     },
+    /** Sets the brands of a batch's chips; null: any. Returns false when no batch has the id. */
+    setBatchBrands: async (id: string, brands: readonly string[] | null): Promise<boolean> =>
+      (await sql.query(brandsStatement, [id, JSON.stringify(brands)])).length > 0,
     /** Returns false when no batch has the id, or when the batch has not the status `from` any more. */
     setBatchStatus: async (id: string, status: BatchStatus, from: BatchStatus | null = null): Promise<boolean> => {
       const changed = await sql.query(statusStatement, [id, status, await momentBefore(sql), from])
@@ -199,7 +202,11 @@ const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 A
 
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
-ON CONFLICT (id) DO UPDATE SET settings = EXCLUDED.settings WHERE b.epoch = EXCLUDED.epoch RETURNING id`
+ON CONFLICT (id) DO UPDATE
+SET settings = EXCLUDED.settings || jsonb_strip_nulls(jsonb_build_object('brands', b.settings -> 'brands')) WHERE b.epoch = EXCLUDED.epoch RETURNING id`
+
+const brandsStatement = `
+UPDATE tag_batch SET settings = jsonb_strip_nulls(settings || jsonb_build_object('brands', $2::jsonb)) WHERE id = $1 RETURNING id`
 
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz
@@ -223,6 +230,8 @@ type Binding = Readonly<{
   uid: Uint8Array
   batchId: string
   item: ItemKey | null
+  /** Brands of the key that asks; null: it binds chips of every batch. */
+  brands?: readonly string[] | null
 }>
 
 /**
@@ -245,7 +254,7 @@ export function bindingTerms({ batchId, item }: Pick<Binding, 'batchId' | 'item'
 export async function mayBind(
   tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'batch'>,
   formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
-  { tokenId, uid, batchId, item }: Binding,
+  { tokenId, uid, batchId, item, brands = null }: Binding,
 ): Promise<BindingAnswer> {
   const batch = await tags.batch(batchId)
   if (batch === undefined) return refusedBinding('batch', `There is no batch named ${batchId}.`, true)
@@ -254,6 +263,12 @@ export async function mayBind(
   const known = await tags.tagOfUid(uid)
   const other = otherRegistration(known, { tokenId, batchId, item })
   if (other !== null) return other
+  const isRepeat: boolean = isRegisteredWith(known, tokenId)
+  if (brands !== null && !isRepeat) {
+    if (isOfOthers(batch, brands)) return refusedBinding('batch', `Batch ${batchId} is of other brands.`, true)
+    const own = known === undefined ? undefined : await tags.batch(known.batchId)
+    if (own !== undefined && isOfOthers(own, brands)) return refusedBinding('tag', 'This tag is of other brands.')
+  }
   const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
   if (elsewhere !== null) return refusedBinding('tag', elsewhere)
   const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
@@ -266,6 +281,15 @@ export async function mayBind(
   if (former !== null && former !== tokenId)
     return refusedBinding('tag', `This tag is bound to asset ${former} on chain.`)
   return { ok: true, epoch: batch.epoch }
+}
+
+/** Returns the brands of a batch from its settings; null: keys of any brand may bind its chips. */
+export function batchBrands(settings: unknown): readonly string[] | null {
+  return (settings as { readonly brands?: readonly string[] }).brands ?? null
+}
+
+function isOfOthers({ settings }: RegisteredBatch, brands: readonly string[]): boolean {
+  return batchBrands(settings)?.every((brand) => !brands.includes(brand)) === true
 }
 
 /**

@@ -1,7 +1,6 @@
 /** `touchstone key …`: the key that seals tag keys, and API keys of GraphQL (spec §5). They are printed or written into a file once. */
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { untrustedOf } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
@@ -29,7 +28,11 @@ export function keyCommand(run: RunWork): Command {
       })
         .argument('<name>', 'its purpose, such as my-app', parseName)
         .addOption(scope.argParser(parseScopes))
-        .option('--brand <brand>', 'reads and changes products of this brand only; repeat it for several', addBrand)
+        .option(
+          '--brand <brand>',
+          'reads and changes products of this brand only; repeat it for several',
+          argument.brands,
+        )
         .option(
           '--network <ranges>',
           'usable from these addresses and CIDR ranges only, separated by commas',
@@ -197,14 +200,4 @@ function parseExpiry(text: string): number {
   return time
 }
 
-/** Brands are compared with those of products, which are stored cleaned (spec §2.3). */
-function addBrand(text: string, before: readonly string[] = []): string[] {
-  const brands = [...new Set([...before, text])]
-  if (untrustedOf({ brand: text }).brand !== text)
-    throw new InvalidArgumentError('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
-  if (brands.length > mostLimits) throw new InvalidArgumentError(`A key has ${mostLimits} brands at most.`)
-  return brands
-}
-
-/** The most brands, and the most networks. */
 const mostLimits = 20

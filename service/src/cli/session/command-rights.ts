@@ -22,6 +22,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'tag batch create': 'noted',
   'tag batch import': 'noted',
   'tag batch rekey': 'noted',
+  'tag batch brands': 'noted',
   'tag batch list': 'reads',
   'tag batch retire': 'changes',
   'tag batch revoke': 'changes',

@@ -1,5 +1,5 @@
 /** Definition of commands: description, help with examples, and the work that runs in a session. */
-import { assetFlags, type Hex, parseTokenId } from '@touchstone/verdict'
+import { assetFlags, type Hex, parseTokenId, untrustedOf } from '@touchstone/verdict'
 import { Command, InvalidArgumentError } from 'commander'
 import { appendAudit, type AuditBody, auditText, localActor } from '../../db/audit.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -109,6 +109,13 @@ export const argument = {
       /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max
         ? Number(text)
         : invalid(`It is a number from 1 to ${max}.`),
+  /** Adds a brand. Brands are compared with those of products, which are stored cleaned (spec §2.3). */
+  brands: (text: string, before: readonly string[] = []): string[] => {
+    const brands = [...new Set([...before, text])]
+    if (untrustedOf({ brand: text }).brand !== text)
+      return invalid('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
+    return brands.length > 20 ? invalid('There are 20 brands at most.') : brands
+  },
   uid: (text: string): Uint8Array => parseUid(text) ?? invalid(uidSentence),
   /** Parses up to 1000, separated by commas, without duplicates. */
   uids: (text: string): Uint8Array[] => {

@@ -6,12 +6,19 @@ import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
-import { tagStore } from '../../tap/tag-registry.ts'
+import { batchBrands, tagStore } from '../../tap/tag-registry.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'
-import { importBatchCommand, rekeyCommand } from './import-batch.ts'
+import { brandOption, importBatchCommand, rekeyCommand } from './import-batch.ts'
 
-type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string; json?: true }
+type CreateOptions = {
+  demo?: true
+  macInput: MacInput
+  epoch: number
+  systemId: string
+  brand?: readonly string[]
+  json?: true
+}
 
 export function batchCommand(run: RunWork): Command {
   const define = (name: string, description: string, words: string) =>
@@ -27,10 +34,21 @@ export function batchCommand(run: RunWork): Command {
       .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput, 'empty')
       .option('--epoch <n>', 'version of its file keys: higher than before when chips get new keys', argument.epoch, 0)
       .option('--system-id <text>', 'part of the key derivation (AN10922), 1 to 16 ASCII characters', 'touchstone')
+      .addOption(brandOption())
       .option('--json', 'print a JSON object')
       .action(inSession(run, create)),
     importBatchCommand(run),
     rekeyCommand(run),
+    define(
+      'brands',
+      'Says of which brands a batch has chips: API keys that are limited to other brands bind none of them.',
+      "brands 2026-watches --brand 'Calder & Wick'",
+    )
+      .argument('<id>', 'name of the batch', argument.batchId)
+      .addOption(brandOption())
+      .option('--any', 'of any brand: every key with the right may bind its chips')
+      .option('--json', 'print a JSON object')
+      .action(inSession(run, setBrands)),
     define('list', 'Shows all batches, without any key.', 'list')
       .option('--json', 'print a JSON array')
       .action(inSession(run, list)),
@@ -59,11 +77,12 @@ export function batchCommand(run: RunWork): Command {
 }
 
 async function create({ store, io }: Session, id: string, options: CreateOptions): Promise<void> {
-  const { demo = false, macInput, epoch, systemId, json } = options
+  const { demo = false, macInput, epoch, systemId, brand, json } = options
   if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId })
   if (!made.ok) throw new CommandError(made.error)
+  if (brand !== undefined) await store.tags.setBatchBrands(id, brand)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
   const { record, appMaster } = store.tagKeys
@@ -78,16 +97,29 @@ async function create({ store, io }: Session, id: string, options: CreateOptions
     )
 }
 
+type BrandsOptions = { readonly brand?: readonly string[]; readonly any?: true; readonly json?: true }
+
+async function setBrands({ store, io }: Session, id: string, { brand, any, json }: BrandsOptions): Promise<void> {
+  if ((brand === undefined) !== (any === true)) throw new CommandError('Give --brand, once or several times, or --any.')
+  const brands = brand ?? null
+  if (!(await store.tags.setBatchBrands(id, brands)))
+    throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
+  if (json === true) io.out(formatJson({ id, brands }))
+  else io.out(`Batch ${id} has chips of ${brands?.join(', ') ?? 'any brand'}.`)
+}
+
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
   const batches = (await store.tags.batches()).map(({ id, epoch, status, settings, createdAt }) => {
     const { demo, macInput, derivation, systemId } = settings as Partial<BatchRecord>
     const keys = store.tagKeys.record(id) !== undefined
-    return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, keys, createdAt }
+    const brands = batchBrands(settings)
+    return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, brands, keys, createdAt }
   })
   if (json === true) return io.out(formatJson(batches))
   if (batches.length === 0) return io.out('There is no batch yet: touchstone tag batch create <id>')
-  const rows = batches.map(({ id, epoch, status, macInput, derivation, keys, demo }) => {
-    return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', keys ? 'here' : 'not here', demo ? 'demo' : '']
+  const rows = batches.map(({ id, epoch, status, macInput, derivation, keys, demo, brands }) => {
+    const more = [...(demo ? ['demo'] : []), ...(brands ?? [])].join(', ')
+    return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', keys ? 'here' : 'not here', more]
   })
   printTable(io.out, ['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows)
 }

@@ -1,7 +1,7 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a real tap before they are sealed (spec §4.4). */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
 import { type BatchRecord, createKeyRing, importedBatch, newBatch, type BatchKeyRecord } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
@@ -23,7 +23,15 @@ type Options = {
   readonly systemId: string
   readonly fileKeyNo: number
   readonly demo?: true
+  readonly brand?: readonly string[]
   readonly json?: true
+}
+
+/** Makes the option that says whose chips a batch has. */
+export function brandOption(): Option {
+  const text =
+    'brand of its chips, repeat it for several: API keys of other brands bind none of them (default: any brand)'
+  return new Option('--brand <brand>', text).argParser(argument.brands)
 }
 
 export function importBatchCommand(run: RunWork): Command {
@@ -60,13 +68,14 @@ Schemes, with the input M of AN10922 where it is used:
     .option('--system-id <text>', 'system id of an10922 and an10922-systemid', 'touchstone')
     .option('--file-key-no <n>', 'slot of the fileRead key, 0 to 4', slotArgument, 2)
     .option('--demo', 'a batch for software tags: its tags can be emulated; refused in production')
+    .addOption(brandOption())
     .option('--json', 'print a JSON object')
     .action(inSession(run, importBatch))
 }
 
 async function importBatch(session: Session, id: string, options: Options): Promise<void> {
   const { store, io } = session
-  const { scheme, check, json, masterFile, ...settings } = options
+  const { scheme, check, json, masterFile, brand, ...settings } = options
   if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const keys = await readMasterFile(resolve(io.cwd, masterFile), scheme)
@@ -75,6 +84,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const proof = await prove(session, record, check)
   const made = await store.tagKeys.add(record)
   if (!made.ok) throw new CommandError(made.error)
+  if (brand !== undefined) await store.tags.setBatchBrands(id, brand)
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }
   if (json === true) return io.out(formatJson({ ...shown, ...toJson(proof) }))
   io.out(`Batch ${id} imported: scheme ${shown.scheme}, epoch ${shown.epoch}, MAC input ${shown.macInput}.`)

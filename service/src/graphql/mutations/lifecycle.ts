@@ -184,7 +184,7 @@ export function createBindTag(
   }
 
   return mutation(readBinding, async ({ tokenId, uid, batchId, item = null, key, hash }, context) => {
-    const allowed = await mayBind(tags, formerBinding, { tokenId, uid, batchId, item })
+    const allowed = await mayBind(tags, formerBinding, { tokenId, uid, batchId, item, brands: context.key.brands })
     if (!allowed.ok) {
       const isNamed = context.key.brands === null || allowed.own
       return rejectedAt(fieldOf[allowed.about], isNamed ? allowed.message : takenElsewhere)

@@ -143,6 +143,25 @@ describe('touchstone tag batch import', () => {
   })
 })
 
+describe('touchstone tag batch brands', () => {
+  const { ok, refused } = assertionsOf(inWorld)
+
+  it('names the brands of a new batch and of one that exists, and takes them back', async () => {
+    const brandsOf = async () => {
+      const all = JSON.parse(await ok('tag', 'batch', 'list', '--json')) as { id: string; brands: unknown }[]
+      return all.find(({ id }) => id === 'branded')?.brands
+    }
+    await ok('tag', 'batch', 'create', 'branded', '--demo', '--brand', 'Calder & Wick', '--brand', 'Arbor')
+    assert.deepEqual(await brandsOf(), ['Calder & Wick', 'Arbor'])
+    assert.match(await ok('tag', 'batch', 'brands', 'branded', '--brand', 'Arbor'), /has chips of Arbor\./)
+    assert.deepEqual(await brandsOf(), ['Arbor'])
+    assert.match(await ok('tag', 'batch', 'brands', 'branded', '--any'), /has chips of any brand\./)
+    assert.equal(await brandsOf(), null)
+    assert.match(await refused('tag', 'batch', 'brands', 'branded'), /Give --brand, once or several times, or --any/)
+    assert.match(await refused('tag', 'batch', 'brands', 'none', '--any'), /no batch named none/)
+  })
+})
+
 describe('touchstone tag batch rekey', () => {
   const { ok, refused } = assertionsOf(inWorld)
   const verdictOf = async (tag: Awaited<ReturnType<typeof testTag>>) => {

@@ -73,6 +73,18 @@ describe('bindTag', () => {
     refusalOf(await bind({ ...other, uid: '05' }), 'uid', /14 hex digits/)
     refusalOf(await bind({ ...other, productId }), 'productId', /is BOUND/)
   })
+
+  it('binds no chip of a batch of other brands by a key with brands', async () => {
+    const productId = String(await world.mint({ name: 'A product', brand: 'Acme' }))
+    await indexed()
+    const tags = world.components.tags
+    await tags.putBatch({ id: 'of-others', epoch: 0, settings: {} })
+    await tags.setBatchBrands('of-others', ['Other'])
+    const input = { productId, uid: uidText(newUid()), batchId: 'of-others' }
+    refusalOf(await bind(input, { brands: ['Acme'] }), 'batchId', /is of other brands/)
+    await tags.setBatchBrands('of-others', ['Other', 'Acme'])
+    assert.deepEqual((await bind(input, { brands: ['Acme'] })).errors, [])
+  })
 })
 
 describe('bindTag again', () => {
