@@ -61,7 +61,8 @@ export function keyCommand(run: RunWork): Command {
         .action(inSession(run, revoke)),
       defineCommand('rotate-kek', 'Seals the tag keys of the data folder under a new TAG_KEK.', {
         notes: `Give every instance the new key as TAG_KEK and the former one as TAG_KEK_PREVIOUS first, one after another. Then each opens key
-files under either, and no tap fails. Run this once, then remove TAG_KEK_PREVIOUS. It may be repeated after an interruption.
+files under either, and no tap fails. Run this once. It may be repeated after an interruption.
+Remove TAG_KEK_PREVIOUS an hour after the last restart or later: forms that were made before end by then.
 Backups hold files as they were sealed: keep the former key as long as such a backup.`,
         examples: ['touchstone key rotate-kek'],
       })
@@ -97,12 +98,13 @@ async function create({ store, io }: Session, name: string, options: CreateOptio
       throw error
     })
   const key = file === null ? { key: text } : { file }
-  if (options.json === true) io.out(formatJson({ id, name, ...key, scopes: scope }))
-  else if (file === null) io.out(text)
   const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
     `Key ${id} (${name}) with scope ${scope.join(', ')}${limits}. It is not shown again; keep it out of browsers and repositories.`,
   )
+  // The id comes first: by it a key is revoked whose text could not be written.
+  if (options.json === true) io.out(formatJson({ id, name, ...key, scopes: scope }))
+  else if (file === null) io.out(text)
 }
 
 async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
@@ -154,13 +156,16 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
   io.out(json === true ? formatJson({ id, revoked: true }) : `Key ${id} is revoked.`)
 }
 
+/** Forms and cookies under the former key end within an hour. */
+const whenRemoved = 'from the instances, an hour after their last restart or later'
+
 async function rotateKek({ store, io, hasPreviousKek }: Session, { json }: { readonly json?: true }): Promise<void> {
   const files = await store.tagKeys.reseal()
   if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(formatJson({ sealed: files }))
   for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
-  if (files.length > 0) return io.out('Remove TAG_KEK_PREVIOUS from every instance now.')
+  if (files.length > 0) return io.out(`Remove TAG_KEK_PREVIOUS ${whenRemoved}.`)
   if (hasPreviousKek)
-    return io.out('Every key file is sealed under TAG_KEK already: remove TAG_KEK_PREVIOUS from every instance.')
+    return io.out(`Every key file is sealed under TAG_KEK already: remove TAG_KEK_PREVIOUS ${whenRemoved}.`)
   throw new CommandError(
     'TAG_KEK_PREVIOUS is not set: give every instance a new TAG_KEK and its former one as TAG_KEK_PREVIOUS, then run this again.',
   )

@@ -246,8 +246,14 @@ describe('touchstone key rotate-kek', () => {
     await having({ TAG_KEK: former, STATION_KEK: '73'.repeat(31) + '04' }).ok('tag', 'batch', 'create', 'kept')
     assert.match(await having({ TAG_KEK: former }).refused('key', 'rotate-kek'), /^TAG_KEK_PREVIOUS is not set/)
     const both = having({ TAG_KEK_FILE: join(folder, 'next'), TAG_KEK_PREVIOUS_FILE: join(folder, 'former') })
-    assert.match(await both.ok('key', 'rotate-kek'), /tag-keys\.json\nRemove TAG_KEK_PREVIOUS/)
-    assert.match(await both.ok('key', 'rotate-kek'), /already: remove TAG_KEK_PREVIOUS/)
+    assert.match(
+      await both.ok('key', 'rotate-kek'),
+      /tag-keys\.json\nRemove TAG_KEK_PREVIOUS .*an hour after their last restart/,
+    )
+    assert.match(
+      await both.ok('key', 'rotate-kek'),
+      /already: remove TAG_KEK_PREVIOUS .*an hour after their last restart/,
+    )
     assert.deepEqual(JSON.parse(await both.ok('key', 'rotate-kek', '--json')), { sealed: [] })
     assert.match(await having({ TAG_KEK: next }).ok('tag', 'batch', 'list'), /^kept .* here$/m)
     assert.match(await having({ TAG_KEK: former }).refused('tag', 'batch', 'list'), /sealed under another TAG_KEK/)
