@@ -6,10 +6,12 @@ import { fileURLToPath } from 'node:url'
 enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/touchstone', import.meta.url)))
 // A reload that comes while the program is loaded must not end a service (systemd sends it to whatever runs).
 if (process.argv[2] === 'serve') process.on('SIGHUP', () => {})
-// A reader that closes the pipe (`| head`) does not end the command.
 for (const stream of [process.stdout, process.stderr])
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
+  stream.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') return // a reader that closes the pipe (`| head`) does not end the command
+    if (stream === process.stdout)
+      process.stderr.write(`touchstone: The output cannot be written (${code}). What the command changed stays so.\n`)
+    process.exit(1)
   })
 const { forwardToService } = await import('./cli/session/control-client.ts')
 if (!(await forwardToService(process.argv.slice(2)))) {

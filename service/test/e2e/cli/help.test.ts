@@ -1,6 +1,7 @@
 /** Help with examples, and wrong arguments that end in one sentence before anything is opened. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
 import { Command, CommanderError } from 'commander'
 import { completionCommand } from '../../../src/cli/completion.ts'
@@ -210,4 +211,14 @@ describe('wrong arguments', () => {
       assert.match(err, sentence)
     })
   }
+
+  it('fails with one sentence where its output cannot be written', () => {
+    const full = openSync('/dev/full', 'w')
+    const { status, stderr } = spawnSync(process.execPath, [cli, 'completion', 'bash'], {
+      stdio: ['ignore', full, 'pipe'],
+    })
+    closeSync(full)
+    assert.equal(status, 1)
+    assert.match(String(stderr), /^touchstone: The output cannot be written \(ENOSPC\)[^\n]+\n$/)
+  })
 })
