@@ -280,8 +280,8 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   )
   // The embedded database runs one statement at a time. A second one that waits would only delay those of others.
   const turns = createTurns(database.dialect === 'pglite' ? { readsAtOnce: 1 } : {})
-  const { introspection, persisted } = config.graphql
-  const documents = persisted === null ? null : await readTrustedDocuments(persisted, schema)
+  const documents = await trustedDocumentsOf(config, schema)
+  const { introspection } = config.graphql
   const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
@@ -310,6 +310,11 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
       await dispatcher[Symbol.asyncDispose]()
     },
   }
+}
+
+/** Reads the file of GRAPHQL_PERSISTED; null without one. Throws one sentence for a file that cannot be used. */
+export async function trustedDocumentsOf({ graphql: { persisted } }: Config, schema = graphqlSchema()) {
+  return persisted === null ? null : readTrustedDocuments(persisted, schema)
 }
 
 const headWaitMs = 2_000

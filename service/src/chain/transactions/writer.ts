@@ -209,7 +209,8 @@ export function createWriter(options: WriterOptions) {
   return { write, simulate, recover: recovery.recover, attestClaim, close }
 }
 
-function rejectPublishedKeys(keys: OperatorKeys, local: boolean): void {
+/** Throws one sentence when a key is a published one. `local`: the chain is this machine's anvil. */
+export function rejectPublishedKeys(keys: OperatorKeys, local: boolean): void {
   const published = Object.entries(keys).filter(([, account]) => isPublishedAddress(account.address))
   if (local || published.length === 0) return
   const roles = published.map(([role]) => role).join(', ')

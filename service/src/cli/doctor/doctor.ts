@@ -6,7 +6,8 @@ import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
 import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
-import { checkKeys } from './keys.ts'
+import { checkThemes, checkTrustedDocuments } from './files.ts'
+import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
 import { checkPasses } from './passes.ts'
 import { checkChain, checkCollector, checkDatabase, checkRedis } from './upstreams.ts'
@@ -43,7 +44,12 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
     findingsOf('redis', 'Look at REDIS_URL.', () => checkRedis(config)),
     findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
     findingsOf('traces', 'Look at OTEL_EXPORTER_OTLP_ENDPOINT.', () => checkCollector(config)),
-    findingsOf('keys', 'Look at KEYS, and at the module of the token.', () => checkKeys(config)),
+    findingsOf('keys', 'Look at DATA_DIR/keys.', () => checkKeys(config)),
+    findingsOf('keys', 'Look at the keys of the roles, and at KEYS and the module of the token.', () =>
+      checkRoleKeys(config),
+    ),
+    findingsOf('settings', 'Correct THEME_DIR or the file.', () => checkThemes(config)),
+    findingsOf('settings', 'Correct GRAPHQL_PERSISTED or the file.', () => checkTrustedDocuments(config)),
     findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testFolder } from '../../../test/support/folder.ts'
 import { readConfig } from '../../app/config/config.ts'
-import { checkKeys } from './keys.ts'
+import { publishedKey } from '../../domain/published-accounts.ts'
+import { checkKeys, checkRoleKeys } from './keys.ts'
 
 /** Returns whether the doctor misses TAG_PEPPER with these settings. */
 async function missesPepper(env: Readonly<Record<string, string>>): Promise<boolean> {
@@ -21,5 +22,12 @@ describe('touchstone doctor', () => {
   it('misses no TAG_PEPPER where none is used', async () => {
     assert.equal(await missesPepper({ TAG_COMMITMENT: 'keccak-uid' }), false)
     assert.equal(await missesPepper({ ONLY: 'gateway', PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }), false)
+  })
+
+  it('refuses a published key for a role, but in a demonstration', async () => {
+    const env = { DATA_DIR: testFolder(), OPERATOR_KEY: publishedKey(0) }
+    const of = (more = {}) => checkRoleKeys(readConfig({ ...env, ...more }))
+    await assert.rejects(of(), /is one of anvil's published keys/)
+    assert.deepEqual(await of({ DEMO: 'on' }), [])
   })
 })

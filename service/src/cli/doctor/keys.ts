@@ -1,7 +1,9 @@
 /** Checks of the keys, without showing any. */
 import { join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
-import { openKeyStores } from '../../app/keys.ts'
+import { keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
+import type { Sql } from '../../db/database.ts'
+import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
 import { readKeyFile } from '../../tap/keys/key-file.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
@@ -29,12 +31,29 @@ export async function checkKeys(config: Config): Promise<readonly Finding[]> {
         'Give each role a key; touchstone chain roles shows what they need.',
       ),
     )
-  if (keys !== null) {
-    await using opened = new AsyncDisposableStack()
-    await openKeyStores(config, opened)
-    found.push(ok('keys', 'The PKCS#11 token opens.'))
-  }
   return found
+}
+
+/** Throws where a start would: a key of the token is missing, or a key is a published one. */
+export async function checkRoleKeys(config: Config): Promise<readonly Finding[]> {
+  const { rejectPublishedKeys } = await import('../../chain/transactions/writer.ts')
+  await using opened = new AsyncDisposableStack()
+  const stores = await openKeyStores(config, opened)
+  rejectPublishedKeys(keysByRole(await openRoleKeys(config, stores)), config.demo)
+  return config.keys === null ? [] : [ok('keys', 'The PKCS#11 token opens.')]
+}
+
+/** Throws where a start would: the folder lacks the issuer keys of the database, as on a second instance. */
+export async function checkIssuerKeys(config: Config, database: Sql): Promise<readonly Finding[]> {
+  if (!config.roles.has('verification')) return []
+  await using opened = new AsyncDisposableStack()
+  await assertIssuerKeys({
+    folder: join(config.dataDir, 'keys'),
+    signing: config.passport.signing,
+    published: issuerKeyStore(database),
+    keyStore: (await openKeyStores(config, opened))('issuer'),
+  })
+  return []
 }
 
 async function checkTagKeys({ dataDir, demo, tap: { kek, previousKek } }: Config): Promise<Finding> {

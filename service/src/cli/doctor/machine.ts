@@ -18,6 +18,8 @@ export function checkNode(version = process.versions.node): Finding {
 }
 
 const gigabyte = 2 ** 30
+/** A start writes files into the folder, and an embedded database needs so much. */
+const neededBytes = 2 ** 24
 
 export async function checkFolder({
   dataDir,
@@ -58,7 +60,13 @@ export async function checkFolder({
           `Other users can read ${open.slice(0, 3).join(', ')}.`,
           `Run chmod go= on them; a start of the service does it too.`,
         ),
-    free >= 1 ? ok('folder', space) : warning('folder', space, 'Free space on the disk: a full disk ends all writes.'),
+    free >= 1
+      ? ok('folder', space)
+      : (bavail * bsize < neededBytes ? wrong : warning)(
+          'folder',
+          space,
+          'Free space on the disk: a full disk ends all writes, and nothing starts on one.',
+        ),
   ]
 }
 

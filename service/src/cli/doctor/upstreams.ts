@@ -11,7 +11,8 @@ import { missingMigrations, readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isListening } from './port.ts'
-import { type Finding, ok, warning, wrong } from './finding.ts'
+import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
+import { checkIssuerKeys } from './keys.ts'
 
 /** Beyond this the times of payments and tokens are wrong. */
 const mostSkewSeconds = 5
@@ -51,6 +52,11 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
           ? ok('database', `PostgreSQL answers. ${pending} The next start brings it up to date.`)
           : wrong('database', pending, 'Run touchstone migrate: MIGRATE is off.'),
       clockFinding('the database', Number(row?.now)),
+      ...(missing.length > 0
+        ? []
+        : await findingsOf('keys', 'Copy the file from the instance that has them.', () =>
+            checkIssuerKeys(config, database),
+          )),
     ]
   } finally {
     await database.close()
@@ -61,15 +67,20 @@ export async function checkRedis({ limits: { redisUrl } }: Config): Promise<read
   if (redisUrl === null) return []
   const { hostname, port } = new URL(redisUrl)
   const isThere = await isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || 6379), 3_000)
-  return [
-    isThere
-      ? ok('redis', 'It accepts connections.')
-      : wrong(
-          'redis',
-          'Nothing accepts connections under REDIS_URL.',
-          'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.',
-        ),
-  ]
+  const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
+  if (!isThere) return [wrong('redis', 'Nothing accepts connections under REDIS_URL.', remedy)]
+  const { openRedisWindows } = await import('../../http/rate-limit/redis.ts')
+  const windows = openRedisWindows(redisUrl)
+  try {
+    const fault = await windows.ready(3_000)
+    return [
+      fault === null
+        ? ok('redis', 'It takes connections with this name and password.')
+        : wrong('redis', `The Redis of REDIS_URL cannot be used: ${reasonOf(fault).replace(/\.$/, '')}.`, remedy),
+    ]
+  } finally {
+    windows.close()
+  }
 }
 
 /** Requests are answered without a collector, so that one that is away is a warning. */

@@ -48,9 +48,10 @@ export function openRedisWindows(url: string) {
       const stalled = setTimeout(renew, stalledMs, client)
       return client.consume(requests).finally(() => clearTimeout(stalled))
     },
-    /** Waits until the client is connected, at most `withinMs`. */
-    async ready(withinMs: number): Promise<void> {
+    /** Waits until the client is connected, at most `withinMs`. Returns null then, else the last error. */
+    async ready(withinMs: number): Promise<unknown> {
       await poll(() => client.isReady, { everyMs: 10, timeoutMs: withinMs })
+      return client.isReady ? null : (fault ?? new Error('it does not answer'))
     },
     close(): void {
       client.destroy()

@@ -60,6 +60,24 @@ const addStatement =
 
 const noStore: IssuerKeyStore = { list: () => Promise.resolve([]), add: () => Promise.resolve() }
 
+type IssuerOptions = Readonly<{
+  folder: string
+  signing: boolean
+  published?: IssuerKeyStore
+  /** The private halves are there; null: in the file. */
+  keyStore?: KeyStore | null
+}>
+
+/** Throws what `openIssuer` would throw for the key file, and changes nothing. */
+export async function assertIssuerKeys(options: IssuerOptions): Promise<void> {
+  const { folder, signing, published = noStore, keyStore = null } = options
+  const path = issuerKeyFile(folder)
+  const text = await readText(path)
+  if (text !== null)
+    await assertPublished(halvesOf(parseKeys(text, path, await storedIssuerKeys(keyStore))), published, path)
+  else if (signing && (await published.list()).length > 0) throw new Error(foreignKeys(path))
+}
+
 /** Opens the key file. It throws one sentence for a broken file, and for one without the keys that other instances published. */
 export async function openIssuer({
   folder,
@@ -67,12 +85,7 @@ export async function openIssuer({
   published = noStore,
   keyStore = null,
   alone = createQueue(),
-}: {
-  readonly folder: string
-  readonly signing: boolean
-  readonly published?: IssuerKeyStore
-  /** The private halves are there; null: in the file. */
-  readonly keyStore?: KeyStore | null
+}: IssuerOptions & {
   /** Keeps every process that shares the folder from changing the file meanwhile. Default: within this issuer only. */
   readonly alone?: Queue
 }): Promise<Issuer> {
@@ -135,15 +148,25 @@ async function publishKeys(
   published: IssuerKeyStore,
   path: string,
 ): Promise<readonly IssuerKey[]> {
-  const halves = new Map(keys.map(({ id, publicJwk: { x, y } }) => [id, y === undefined ? x : `${x}.${y}`]))
-  const check = async () => {
-    for (const { id, publicKey } of await published.list())
-      if (halves.get(id) !== publicKey) throw new Error(foreignKeys(path))
-  }
-  await check()
+  const halves = halvesOf(keys)
+  await assertPublished(halves, published, path)
   await published.add([...halves].map(([id, publicKey]) => ({ id, publicKey })))
-  await check() // another instance may have been first
+  await assertPublished(halves, published, path) // another instance may have been first
   return keys
+}
+
+/** Returns the public halves by id. */
+function halvesOf(keys: readonly IssuerKey[]): ReadonlyMap<string, string> {
+  return new Map(keys.map(({ id, publicJwk: { x, y } }) => [id, y === undefined ? x : `${x}.${y}`]))
+}
+
+async function assertPublished(
+  halves: ReadonlyMap<string, string>,
+  published: IssuerKeyStore,
+  path: string,
+): Promise<void> {
+  for (const { id, publicKey } of await published.list())
+    if (halves.get(id) !== publicKey) throw new Error(foreignKeys(path))
 }
 
 async function readText(path: string): Promise<string | null> {

@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { chmod, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
@@ -312,6 +314,12 @@ describe('touchstone doctor', () => {
 
   it('names each fault, with a remedy and without a secret', async () => {
     const taken = new URL(world.url).port
+    const closed = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', () => socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n'))
+    }).listen(0, '127.0.0.1')
+    await once(closed, 'listening')
+    const redis = closed.address() as AddressInfo
     const faults: readonly (readonly [Record<string, string>, RegExp])[] = [
       [{ TAG_KEK: 'x' }, /^settings: TAG_KEK must be/],
       [{ PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }, /^settings: PAYMENT_PAY_TO needs a facilitator/],
@@ -323,12 +331,16 @@ describe('touchstone doctor', () => {
       [{ CHAIN_CODE_HASH: `0x${'34'.repeat(32)}` }, /^chain: The code .* is not that of CHAIN_CODE_HASH/],
       [{ DATABASE_URL: 'postgres://user:secret-in-url@127.0.0.1:1/x' }, /^database: PostgreSQL cannot be reached/],
       [{ REDIS_URL: 'redis://:secret-in-url@127.0.0.1:1' }, /^redis: Nothing accepts connections/],
+      [{ REDIS_URL: `redis://:secret-in-url@127.0.0.1:${redis.port}` }, /^redis: .* cannot be used: WRONGPASS/],
       [{ DATA_DIR: '/dev/null', TAG_KEK: '' }, /^folder: .* is no folder/],
+      [{ THEME_DIR: '/nope' }, /^settings: THEME_DIR: there is no folder \/nope/],
+      [{ GRAPHQL_PERSISTED: '/nope.json' }, /^settings: \/nope\.json cannot be read/],
     ]
     for (const [env, what] of faults) {
       const found = await wrongOnes(env)
       assert.ok(found.length === 1 && what.test(found[0] ?? ''), `${JSON.stringify(env)}: ${found.join(' | ')}`)
     }
+    closed.close()
   })
 
   it('warns of a collector of traces that is away', async () => {

@@ -79,4 +79,13 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
       ['PostgreSQL answers, and has no database of this name. Run createdb, or correct DATABASE_URL.'],
     )
   })
+
+  it('refuses a folder without the issuer keys of the database, and the doctor says so', async () => {
+    const other = await openOwnDatabase('migrated')
+    await other.query(`insert into issuer_key (id, public_key) values ('key-1', 'a')`)
+    const found = await diagnoseSettings({ DATABASE_URL: other.url, DATA_DIR: testFolder(), PASSPORT_SIGNING: 'on' })
+    await other.close()
+    const keys = found.filter(({ area, state }) => area === 'keys' && state === 'wrong').map(({ what }) => what)
+    assert.match(keys.join(), /^The passports of this database are signed with issuer keys that are not in /)
+  })
 })
