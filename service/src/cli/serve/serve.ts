@@ -15,7 +15,7 @@ import { closeDataFolder } from '../session/closed-folder.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { createNotifier } from './notify.ts'
-import { handleSignals } from './signals.ts'
+import { endInTime, handleSignals } from './signals.ts'
 import { formatError } from '../session/output.ts'
 import { commandRunner } from '../store-commands.ts'
 import { connectToPrimary, failStart, isWorker, disconnectPrimary, startWorkers } from './workers.ts'
@@ -59,6 +59,7 @@ async function serveAlone(config: Config): Promise<void> {
   const notify = createNotifier(readServiceManager(process.env), log)
   await using running = await open(config, log)
   await untilStopped({ signals, notify, log })
+  endInTime(log)
   await running.close()
 }
 
@@ -119,6 +120,7 @@ async function serveAsWorker(): Promise<void> {
     primary.started(running.service)
     await primary.stop
     log.info('stopping')
+    endInTime(log)
     await running.close()
   } catch (error) {
     await failStart(formatError(error))

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+
+const signalsFile = JSON.stringify(new URL('signals.ts', import.meta.url).href)
 
 /** A process that takes long to end. */
 const program = `
-  import { handleSignals } from ${JSON.stringify(new URL('signals.ts', import.meta.url).href)}
+  import { handleSignals } from ${signalsFile}
   const signals = handleSignals()
   setTimeout(() => process.exit(0), 10_000)
   console.log('starting')
@@ -66,4 +69,15 @@ describe('handleSignals', () => {
     running.send('SIGTERM')
     assert.equal(await running.ended, 143)
   })
+})
+
+it('endInTime ends a process that something keeps from ending', async () => {
+  const hanging = `import { endInTime } from ${signalsFile}
+    setInterval(() => {}, 1_000)
+    endInTime({ warn: (event) => console.log(event) }, 1)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', hanging], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [said, [exit]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  assert.deepEqual([exit, said], [0, 'stopped before all work was done\n'])
 })

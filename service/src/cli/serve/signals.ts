@@ -1,4 +1,5 @@
 /** Handles SIGINT and SIGTERM of a service or a command. The first one stops it, a later one ends it at once. */
+import type { Log } from '../../lib/log.ts'
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
@@ -26,4 +27,16 @@ export function handleSignals() {
     })
   }
   return { stop, started: () => void (isRunning = true) }
+}
+
+/** Requests have four seconds of this time. */
+const longestStopMs = 5_000
+
+/** Ends this process when its stop takes too long, as where PostgreSQL hangs. The next start finishes what was cut, as after a crash. */
+export function endInTime(log: Pick<Log, 'warn'>, withinMs = longestStopMs): void {
+  const end = () => {
+    log.warn('stopped before all work was done', { seconds: withinMs / 1_000 })
+    process.exit(0)
+  }
+  setTimeout(end, withinMs).unref()
 }

@@ -1,4 +1,5 @@
 /** PostgreSQL by URL, also behind PgBouncer in transaction mode: requests share a pool, sessions have connections of their own. */
+import { Socket } from 'node:net'
 import { types } from '@electric-sql/pglite'
 import pg from 'pg'
 import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
@@ -116,13 +117,13 @@ async function openPools(servers: Servers, options: PoolOptions) {
   const first = await servers.writable()
   const startup = await startupOf(first, options)
   const closing = new Set<Promise<void>>()
-  const poolOn = (url: string) => ({ url, pool: createPool(url, options, startup, () => servers.doubt(url)) })
+  const poolOn = (url: string) => ({ url, ...createPool(url, options, startup, () => servers.doubt(url)) })
   let current = poolOn(first)
 
   async function poolOfWritable(): Promise<typeof current> {
     const url = await servers.writable()
     if (url !== current.url) {
-      closing.add(current.pool.end())
+      closing.add(current.end())
       current = poolOn(url)
     }
     return current
@@ -152,7 +153,7 @@ async function openPools(servers: Servers, options: PoolOptions) {
       }
     },
     close: async () => {
-      await Promise.all([...closing, current.pool.end()])
+      await Promise.all([...closing, current.end()])
     },
   }
 }
@@ -178,12 +179,16 @@ function isParameterRefused(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('unsupported startup parameter')
 }
 
+/** Connections that are in use, or that the server has not closed, have so long when the pool ends. */
+const endMs = 1_000
+
 function createPool(
   url: string,
   { poolSize, statementTimeoutMs }: PoolOptions,
   startup: pg.PoolConfig,
   onLoss = () => {},
-): pg.Pool {
+): { readonly pool: pg.Pool; readonly end: () => Promise<void> } {
+  const sockets = new Set<Socket>()
   const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
@@ -191,21 +196,33 @@ function createPool(
     query_timeout: patienceMs(statementTimeoutMs),
     application_name: 'touchstone',
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+    stream: () => {
+      const socket = new Socket()
+      sockets.add(socket)
+      return socket.once('close', () => sockets.delete(socket))
+    },
     ...startup,
   })
   pool.on('error', onLoss) // an idle connection died; the next query opens another
-  return pool
+  /** A server that hangs closes nothing, and each socket would keep the process from ending. */
+  async function end(): Promise<void> {
+    const cut = setTimeout(() => sockets.forEach((socket) => socket.destroy()), endMs)
+    await pool.end()
+    await Promise.all([...sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
+    clearTimeout(cut)
+  }
+  return { pool, end }
 }
 
-/** Returns why a pool gets no connection, and closes it. */
-async function refusalOf(pool: pg.Pool): Promise<unknown> {
+/** Returns why a pool gets no connection, and ends it. */
+async function refusalOf({ pool, end }: ReturnType<typeof createPool>): Promise<unknown> {
   try {
     await pool.query('select 1')
     return null
   } catch (error) {
     return error
   } finally {
-    await pool.end()
+    await end()
   }
 }
 

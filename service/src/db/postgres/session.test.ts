@@ -113,19 +113,31 @@ describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
     assert.deepEqual(await database.transaction((sql) => sql.query('select 1 as one')), [{ one: 1 }])
   })
 
-  it('counts as lost within seconds when the network swallows everything', { timeout: 240_000 }, async () => {
-    await using network = await openNetwork(database.url)
-    const through = await openDatabase({ url: network.url })
-    const leader = await through.hold([84532, 9])
-    assert.ok(leader)
-    const answered = network.answers()
-    await until(() => network.answers() > answered) // a check of the session
-    assert.equal(await Promise.race([leader.lost.then(() => 'lost'), Promise.resolve('held')]), 'held')
-    network.swallow()
-    await leader.lost // while nothing closed the connection
-    network.restore()
-    await through.close()
-  })
+  it(
+    'counts as lost within seconds when the network swallows everything, and the database closes',
+    { timeout: 240_000 },
+    async () => {
+      await using network = await openNetwork(database.url)
+      const through = await openDatabase({ url: network.url, statementTimeoutMs: 3_600_000 })
+      const leader = await through.hold([84532, 9])
+      assert.ok(leader)
+      const idle = through.query('select 1')
+      const open = Promise.withResolvers<void>()
+      const cut = through.transaction(async (sql) => {
+        await Promise.all([sql.query('select 1'), idle])
+        open.resolve()
+        await leader.lost
+        return sql.query('select 1')
+      })
+      await open.promise
+      const answered = network.answers()
+      await until(() => network.answers() > answered) // a check of the session
+      assert.equal(await Promise.race([leader.lost.then(() => 'lost'), Promise.resolve('held')]), 'held')
+      network.swallow()
+      await leader.lost // while nothing closed the connection
+      await Promise.all([assert.rejects(cut, { code: 'DATABASE_UNAVAILABLE' }), through.close()])
+    },
+  )
 
   it('keeps trying while PostgreSQL is away, and ends at once when it is closed', { timeout: 240_000 }, async (t) => {
     await using network = await openNetwork(database.url)
