@@ -10,6 +10,7 @@ import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { isMissingDatabase, sqlState } from '../db/errors.ts'
 import { locks, whileLocked } from '../db/locks.ts'
+import { OtherDatabaseError } from '../db/postgres/identity.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
 import { isPublishedAddress } from '../domain/published-accounts.ts'
@@ -261,10 +262,19 @@ async function migrateStore(database: Database, config: Config, log: Log): Promi
 }
 
 /** Opens the database as it is, with time for long statements: for commands that change its schema, or fill it. */
-export const openBareDatabase = (
-  config: Pick<Config, 'dataDir' | 'store'>,
-  statementTimeoutMs = longStatementMs,
-): Promise<Database> => openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs })
+export async function openBareDatabase(config: StoreConfig, statementTimeoutMs = longStatementMs): Promise<Database> {
+  if (config.store.directUrl !== null) await assertOneDatabase(config)
+  return openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs })
+}
+
+/** Throws a ConfigError where the URLs name two databases. The one behind a pooler may be away: it is not needed. */
+async function assertOneDatabase(config: StoreConfig): Promise<void> {
+  try {
+    await (await openStore(config, { poolSize: 1 })).close()
+  } catch (error) {
+    if ((error as Error).cause instanceof OtherDatabaseError) throw error
+  }
+}
 
 type StoreConfig = Pick<Config, 'dataDir' | 'store'>
 
@@ -296,7 +306,8 @@ async function openStore(
     return await openDatabase(url === null ? { dataDir: folder } : { url, directUrl: directUrl ?? url, ...pool })
   } catch (error) {
     if (store.databaseUrl === null && isDatabaseUnavailable(error)) throw error // a full disk, not a broken folder
-    if (error instanceof PooledSessionError) throw new ConfigError(error.message, { cause: error })
+    if (error instanceof PooledSessionError || error instanceof OtherDatabaseError)
+      throw new ConfigError(error.message, { cause: error })
     const sentence =
       store.databaseUrl === null
         ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`

@@ -22,6 +22,34 @@ describe('a read replica', () => {
     await primary.close()
   })
 
+  it('that follows another database is never used, and is logged once as an error', async () => {
+    const primary = await openEmptyPglite()
+    const logged: string[] = []
+    let opens = 0
+    async function open(): Promise<Database> {
+      opens += 1
+      const other = await openEmptyPglite()
+      const isIdentity = (text: string) => text.includes('pg_control_system')
+      return {
+        ...other,
+        query: async <Row>(text: string) =>
+          isIdentity(text) ? ([{ name: 'other' }] as Row[]) : other.query<Row>(text),
+      }
+    }
+    const lists = createReadReplica({ primary, open, log: createLog((line) => logged.push(line)), checkMs: 1 })
+    lists.start()
+    await until(() => opens > 2)
+    assert.equal(lists.stats().up, false)
+    await lists.close()
+    await primary.close()
+    const lines = logged.map((line) => JSON.parse(line) as { level: string; reason: string })
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      ['error'],
+    )
+    assert.match(lines[0]?.reason ?? '', /DATABASE_READ_URL/)
+  })
+
   it('that is always late by more than its bound is never used, and is used once it has followed', async () => {
     const empty = await openEmptyPglite()
     const clock = { seconds: 100 }

@@ -8,6 +8,7 @@ import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from './database.ts'
 import { isTimeout } from './errors.ts'
+import { isOneDatabase, OtherDatabaseError } from './postgres/identity.ts'
 
 /** The database that lists are read from. */
 type ListDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
@@ -54,14 +55,16 @@ export function createReadReplica({
 
   async function keepChecking(): Promise<void> {
     while (!closing.signal.aborted) {
-      await check().catch((error: unknown) => setDown(reasonOf(error)))
+      await check().catch((error: unknown) =>
+        setDown(reasonOf(error), error instanceof OtherDatabaseError ? log.error : log.warn),
+      )
       await sleep(checkMs, { ref: false, signal: closing.signal })
     }
   }
 
   async function check(): Promise<void> {
     const at = now()
-    replica ??= await open()
+    replica ??= await openSame()
     const both = Promise.all([readPosition(replica), readPosition(primary)])
     const [there, here] = await withDeadline(both, checkTimeoutMs, { ref: false })
     mark ??= { at, position: here }
@@ -76,8 +79,19 @@ export function createReadReplica({
     state = 'up'
   }
 
-  function setDown(reason: string): void {
-    if (state !== 'down' && !closing.signal.aborted) log.warn('read replica left out', { reason })
+  async function openSame(): Promise<Database> {
+    const opened = await open()
+    try {
+      if (await isOneDatabase(primary.query, opened.query)) return opened
+      throw new OtherDatabaseError('DATABASE_READ_URL')
+    } catch (error) {
+      await opened.close()
+      throw error
+    }
+  }
+
+  function setDown(reason: string, write = log.warn): void {
+    if (state !== 'down' && !closing.signal.aborted) write('read replica left out', { reason })
     state = 'down'
   }
 

@@ -3,12 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { noPostgres, openOwnDatabase } from '../../../test/support/database/databases.ts'
 import { type Database, openDatabase } from '../database.ts'
 import { isTimeout } from '../errors.ts'
+import { OtherDatabaseError } from './identity.ts'
 
 describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   const opened = new AsyncDisposableStack()
+  let own: Awaited<ReturnType<typeof openOwnDatabase>>
   let database: Database
   before(async () => {
-    const own = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    own = opened.adopt(await openOwnDatabase(), (it) => it.close())
     const limited = await openDatabase({ url: own.url, poolSize: 1, statementTimeoutMs: 1_000 })
     database = opened.adopt(limited, (it) => it.close())
   })
@@ -22,5 +24,12 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
       database.transaction((sql) => sql.query(sleep)),
       isTimeout,
     )
+  })
+
+  it('does not open where the URL of its sessions names another database', async () => {
+    const other = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    await assert.rejects(openDatabase({ url: own.url, directUrl: other.url }), OtherDatabaseError)
+    const same = await openDatabase({ url: own.url, directUrl: `${own.url}?application_name=direct` })
+    await same.close()
   })
 })

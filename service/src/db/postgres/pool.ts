@@ -5,8 +5,9 @@ import pg from 'pg'
 import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
 import { isOfLostNode } from '../cluster/lost-nodes.ts'
 import type { Lock } from '../locks.ts'
+import { isOneDatabase, OtherDatabaseError } from './identity.ts'
 import { createServers, type Servers } from './servers.ts'
-import { assertOwnSession, holdOn, listenOn } from './session.ts'
+import { holdOn, inOwnSession, listenOn } from './session.ts'
 
 export type PostgresOptions = {
   /** One server, or a list of which one takes writes: see `parseServers`. */
@@ -22,7 +23,10 @@ export type TransactionOptions = { readonly statementTimeoutMs?: number }
 
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 
-/** Opens a pool. Throws what the driver throws, and PooledSessionError where `directUrl` leads to a pooler. */
+/**
+ * Opens a pool. Throws what the driver throws, PooledSessionError where `directUrl` leads to a pooler, and OtherDatabaseError where it leads
+ * to another database.
+ */
 export async function openPostgres({ url, directUrl, poolSize = 10, statementTimeoutMs = 5_000 }: PostgresOptions) {
   const servers = createServers(url)
   const sessionServers = directUrl === undefined || directUrl === url ? servers : createServers(directUrl)
@@ -36,14 +40,13 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
       return end()
     }
   }
-  if (directUrl !== undefined) {
-    await assertOwnSession(sessionServers).catch(async (error: unknown) => {
-      await pools.close()
-      throw error
-    })
+  const check = async () => {
+    if (directUrl === undefined) return
+    const isOne = await inOwnSession(sessionServers, (session) => pools.use((pool) => isOneDatabase(on(pool), session)))
+    if (!isOne) throw new OtherDatabaseError('DATABASE_DIRECT_URL')
   }
-  const dialect = await pools
-    .use((pool) => dialectOf(on(pool)))
+  const dialect = await check()
+    .then(() => pools.use((pool) => dialectOf(on(pool))))
     .catch(async (error: unknown) => {
       await pools.close()
       throw error

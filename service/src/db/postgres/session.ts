@@ -21,11 +21,17 @@ export class PooledSessionError extends Error {
   }
 }
 
-/** Throws PooledSessionError where a pooler stands before PostgreSQL, and what the driver throws when it cannot be reached. */
-export async function assertOwnSession(servers: Servers): Promise<void> {
+/** Runs `work` in a session. Throws PooledSessionError where a pooler stands before PostgreSQL, and what the driver throws. */
+export async function inOwnSession<T>(servers: Servers, work: (query: SessionQuery) => Promise<T>): Promise<T> {
   const session = await openSession({ servers, checkMs: 1_000 })
-  await session.end()
+  try {
+    return await work(session.query)
+  } finally {
+    await session.end()
+  }
 }
+
+type SessionQuery = Awaited<ReturnType<typeof openSession>>['query']
 
 /** Takes a session lock; `null` while another process holds it. Throws what the driver throws when PostgreSQL cannot be reached. */
 export async function holdOn(servers: Servers, lock: Lock): Promise<HeldLock | null> {

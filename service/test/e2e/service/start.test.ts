@@ -88,4 +88,18 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     const keys = found.filter(({ area, state }) => area === 'keys' && state === 'wrong').map(({ what }) => what)
     assert.match(keys.join(), /^The passports of this database are signed with issuer keys that are not in /)
   })
+
+  it('not where DATABASE_DIRECT_URL names another database, which doctor says too', async () => {
+    const other = await openOwnDatabase()
+    try {
+      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: database.url, DATABASE_DIRECT_URL: other.url }
+      const found = await diagnoseSettings(env)
+      assert.deepEqual(
+        found.filter(({ area }) => area === 'database').map(({ state, what }) => [state, what]),
+        [['wrong', 'DATABASE_DIRECT_URL names another database than DATABASE_URL: correct one of them.']],
+      )
+    } finally {
+      await other.close()
+    }
+  })
 })
