@@ -21,6 +21,7 @@ import { createTextRefresh, refreshAssetItem } from '../index/assets.ts'
 import { takeBackTaps } from '../index/taps.ts'
 import { createQueue, type Queue } from '../lib/async/concurrency.ts'
 import { backoff, retry } from '../lib/async/retry.ts'
+import { singleFlight } from '../lib/async/single-flight.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
@@ -149,6 +150,11 @@ async function openKeys(
     published: issuerKeyStore(database),
     keyStore: keyStores('issuer'),
     alone,
+    onRevoked: (ids) =>
+      log.error('issuer keys were revoked by another instance', {
+        keys: ids.join(', '),
+        remedy: `copy ${issuerKeyFile(folder)} from there`,
+      }),
   })
   let opening: Promise<AttestationKeys> | undefined
   const attestationKeys = () =>
@@ -176,6 +182,7 @@ async function openKeys(
   }
   // An edit of a file in its place, or a copy over it, does not change the folder.
   opened.defer(watchPaths([folder, tagKeyFile(folder), issuerKeyFile(folder)], reload, log))
+  if (database.dialect !== 'pglite') opened.defer(followRevocations(issuer, log))
   return { tagKeys, issuer, attestationKeys }
 }
 
@@ -203,6 +210,26 @@ function watchPaths(paths: readonly string[], reload: () => Promise<void>, log: 
     retries.abort()
     for (const path of paths) unwatchFile(path, changed)
     await reloading
+  }
+}
+
+/** Pause between looks for issuer keys that an instance with another folder revoked. */
+const revocationsMs = 5_000
+
+/** Takes over revocations of issuer keys. Returns the function that ends it. A database that is away is logged once. */
+function followRevocations(issuer: Issuer, log: Log): () => Promise<void> {
+  const read = singleFlight(() => issuer.reload())
+  let isNoted = false
+  const noteFailure = (error: unknown) => {
+    if (!isNoted) log.warn('revoked issuer keys not read', { reason: reasonOf(error) })
+    isNoted = true
+  }
+  const look = () => void read().then(() => (isNoted = false), noteFailure)
+  const timer = setInterval(look, revocationsMs).unref()
+  return async () => {
+    clearInterval(timer)
+    isNoted = true
+    await read.inFlight()?.catch(() => {})
   }
 }
 

@@ -8,6 +8,7 @@ import type { Sql } from '../../db/database.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed/file.ts'
+import { formatSecond } from '../../domain/text.ts'
 import {
   changeIssuerKeys,
   generateIssuerKeys,
@@ -28,10 +29,10 @@ export type Issuer = {
   readonly listSignerFor: (did: string) => Signer
   /**
    * Changes the keys and returns null, or one sentence why nothing was changed. Processes that share the folder use them within seconds; to
-   * other folders the file is copied.
+   * other folders the file is copied. A revocation is in force there at their next `reload`.
    */
   readonly change: (change: IssuerKeyChange) => Promise<string | null>
-  /** Reads the key file again: another process may have written it. */
+  /** Reads the key file and the revocations again: another process may have written them. */
   readonly reload: () => Promise<void>
 }
 
@@ -40,23 +41,32 @@ export function issuerKeyFile(folder: string): string {
   return join(folder, 'issuer.jwks.json')
 }
 
-/** A public half: the coordinates of the JWK. */
-type Row = Readonly<{ id: string; publicKey: string }>
+/** A public half: the coordinates of the JWK. `revokedAt` in Unix seconds. */
+type Row = Readonly<{ id: string; publicKey: string; revokedAt: bigint | null }>
 type IssuerKeyStore = ReturnType<typeof issuerKeyStore>
 
 /** The public keys that all instances share (spec §9). The private halves are in the key file only. */
 export function issuerKeyStore(sql: Sql) {
   return {
-    list: () => sql.query<Row>('select id, public_key as "publicKey" from issuer_key'),
-    /** Adds all keys in one statement, so that one of two instances is first with every key. A known id keeps its public half. */
+    list: () => sql.query<Row>('select id, public_key as "publicKey", revoked_at as "revokedAt" from issuer_key'),
+    /**
+     * Adds all keys in one statement, so that one of two instances is first with every key. A known id keeps its public half, and its first
+     * revocation.
+     */
     async add(keys: readonly Row[]): Promise<void> {
-      await sql.query(addStatement, [keys.map(({ id }) => id), keys.map(({ publicKey }) => publicKey)])
+      await sql.query(addStatement, [
+        keys.map(({ id }) => id),
+        keys.map(({ publicKey }) => publicKey),
+        keys.map(({ revokedAt }) => revokedAt),
+      ])
     },
   }
 }
 
-const addStatement =
-  'insert into issuer_key (id, public_key) select * from unnest($1::text[], $2::text[]) order by 1 on conflict do nothing'
+const addStatement = `insert into issuer_key (id, public_key, revoked_at)
+  select * from unnest($1::text[], $2::text[], $3::bigint[]) order by 1
+  on conflict (id) do update set revoked_at = excluded.revoked_at
+  where issuer_key.revoked_at is null and excluded.revoked_at is not null`
 
 const noStore: IssuerKeyStore = { list: () => Promise.resolve([]), add: () => Promise.resolve() }
 
@@ -73,8 +83,7 @@ export async function assertIssuerKeys(options: IssuerOptions): Promise<void> {
   const { folder, signing, published = noStore, keyStore = null } = options
   const path = issuerKeyFile(folder)
   const text = await readText(path)
-  if (text !== null)
-    await assertPublished(halvesOf(parseKeys(text, path, await storedIssuerKeys(keyStore))), published, path)
+  if (text !== null) await assertPublished(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
   else if (signing && (await published.list()).length > 0) throw new Error(foreignKeys(path))
 }
 
@@ -85,13 +94,15 @@ export async function openIssuer({
   published = noStore,
   keyStore = null,
   alone = createQueue(),
+  onRevoked = () => {},
 }: IssuerOptions & {
   /** Keeps every process that shares the folder from changing the file meanwhile. Default: within this issuer only. */
   readonly alone?: Queue
+  /** Called with the ids of keys that another instance revoked and the file does not. */
+  readonly onRevoked?: (ids: readonly string[]) => void
 }): Promise<Issuer> {
   const path = issuerKeyFile(folder)
-  const publish = async (text: string) =>
-    publishKeys(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
+  let keys: readonly IssuerKey[] = []
   let text = await readText(path)
   if (text === null && signing) {
     if ((await published.list()).length > 0) throw new Error(foreignKeys(path))
@@ -103,8 +114,23 @@ export async function openIssuer({
     })
     text = await readText(path)
   }
-  let keys = text === null ? [] : await publish(text)
+  if (text !== null) await use(text)
   const signers = new Map<string, { readonly keys: readonly IssuerKey[]; readonly signer: Signer }>()
+
+  /** Publishes and uses the keys of a file. */
+  async function use(next: string): Promise<void> {
+    const own = parseKeys(next, path, await storedIssuerKeys(keyStore))
+    apply(own, await publishKeys(own, published, path))
+    text = next
+  }
+
+  /** Uses keys, but for those that are revoked in the database. */
+  function apply(own: readonly IssuerKey[], rows: readonly Row[]): void {
+    const times = new Map(rows.flatMap(({ id, revokedAt }) => (revokedAt === null ? [] : [[id, revokedAt] as const])))
+    const revoked = own.filter(({ id, status }) => status !== 'revoked' && times.has(id))
+    keys = revoked.length === 0 ? own : own.map((key) => (revoked.includes(key) ? revokedKey(key, times) : key))
+    if (revoked.length > 0) onRevoked(revoked.map(({ id }) => id))
+  }
 
   /** Returns the signer of the present keys, the same object until they change. */
   function signerOf(did: string, maySign: boolean): Signer {
@@ -129,44 +155,53 @@ export async function openIssuer({
         if (typeof next !== 'string') return next.refused
         await mkdir(folder, { recursive: true, mode: 0o700 })
         await writePrivateFile(path, next)
-        keys = await publish(next)
-        text = next
+        await use(next)
         return null
       }),
     async reload() {
       const known = await readText(path)
-      if (known === null || known === text) return
-      keys = await publish(known)
-      text = known
+      try {
+        if (known !== null && known !== text) await use(known)
+      } finally {
+        // Also where the file is wrong. It is read first, because a process that shares the folder has the revocation from there.
+        const rows = await published.list()
+        apply(keys, rows)
+      }
     },
   }
 }
 
-/** Publishes the keys of the file, and checks that every instance publishes the same keys under the same ids. */
+function revokedKey(key: IssuerKey, times: ReadonlyMap<string, bigint>): IssuerKey {
+  return { ...key, status: 'revoked', revoked: formatSecond(Number(times.get(key.id))) }
+}
+
+/** Publishes the keys of the file, and checks that every instance publishes the same keys under the same ids. Returns what is published. */
 async function publishKeys(
   keys: readonly IssuerKey[],
   published: IssuerKeyStore,
   path: string,
-): Promise<readonly IssuerKey[]> {
-  const halves = halvesOf(keys)
-  await assertPublished(halves, published, path)
-  await published.add([...halves].map(([id, publicKey]) => ({ id, publicKey })))
-  await assertPublished(halves, published, path) // another instance may have been first
-  return keys
+): Promise<readonly Row[]> {
+  await assertPublished(keys, published, path)
+  await published.add(keys.map(rowOf))
+  return assertPublished(keys, published, path) // another instance may have been first
 }
 
-/** Returns the public halves by id. */
-function halvesOf(keys: readonly IssuerKey[]): ReadonlyMap<string, string> {
-  return new Map(keys.map(({ id, publicJwk: { x, y } }) => [id, y === undefined ? x : `${x}.${y}`]))
-}
-
+/** Returns what is published. Throws one sentence where a published key is not among the keys. */
 async function assertPublished(
-  halves: ReadonlyMap<string, string>,
+  keys: readonly IssuerKey[],
   published: IssuerKeyStore,
   path: string,
-): Promise<void> {
-  for (const { id, publicKey } of await published.list())
-    if (halves.get(id) !== publicKey) throw new Error(foreignKeys(path))
+): Promise<readonly Row[]> {
+  const halves = new Map(keys.map(rowOf).map(({ id, publicKey }) => [id, publicKey]))
+  const rows = await published.list()
+  if (rows.some(({ id, publicKey }) => halves.get(id) !== publicKey)) throw new Error(foreignKeys(path))
+  return rows
+}
+
+/** A key that is revoked without a time is so from the beginning. */
+function rowOf({ id, publicJwk: { x, y }, status, revoked }: IssuerKey): Row {
+  const seconds = Math.floor(Date.parse(revoked ?? '1970-01-01T00:00:00Z') / 1_000)
+  return { id, publicKey: y === undefined ? x : `${x}.${y}`, revokedAt: status === 'revoked' ? BigInt(seconds) : null }
 }
 
 async function readText(path: string): Promise<string | null> {

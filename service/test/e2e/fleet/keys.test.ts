@@ -134,7 +134,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.equal(issuer.keys().length, before * 3)
   })
 
-  it('of the issuer stop the start of an instance that has others, until the file is copied there', async () => {
+  it('of the issuer stop the start of an instance that has others, until the file is copied there; revoked keys are so without it', async () => {
     const signing = { PASSPORT_SIGNING: 'on' }
     const begun = await Promise.allSettled([open('issuer-a', signing), open('issuer-b', signing)])
     assert.deepEqual(begun.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
@@ -144,11 +144,32 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await assert.rejects(open('issuer-c', signing), sentence)
     await open('issuer-c', { ...signing, ONLY: 'graphql' })
     await cp(join(root, right, 'keys'), join(root, wrong, 'keys'), { recursive: true })
-    const [copy, first] = [await open(wrong, signing), await open(right, signing)]
+    const lines: string[] = []
+    const [copy, first] = [await open(wrong, signing, lines), await open(right, signing)]
     assert.deepEqual(
       copy.issuer.keys().map(({ publicJwk }) => publicJwk),
       first.issuer.keys().map(({ publicJwk }) => publicJwk),
     )
+
+    // A revocation is in force where the file is a copy from before, also after a start.
+    const revoked = [{ id: 'key-2', status: 'revoked', revoked: '2026-11-20T08:00:00Z' }]
+    const revokedOf = ({ issuer }: StoreComponents) =>
+      issuer.keys().flatMap((key) => {
+        const { id, status, revoked: at } = key
+        return status === 'revoked' ? [{ id, status, revoked: at }] : []
+      })
+    await first.issuer.change({ kind: 'retire', id: 'key-2' })
+    await first.issuer.change({ kind: 'revoke', id: 'key-2', at: '2026-11-20T08:00:00Z' })
+    await until(() => revokedOf(copy).length > 0)
+    assert.deepEqual(revokedOf(copy), revoked)
+    assert.deepEqual(copy.issuer.signerFor('did:web:example.com').forms, ['application/vc+jwt'])
+    const said = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    assert.deepEqual(
+      said.map(({ level, keys }) => [level, keys]),
+      [['error', 'key-2']],
+    )
+    assert.deepEqual(revokedOf(await open(wrong, signing)), revoked)
+
     await first.issuer.change({ kind: 'rotate' })
     await assert.rejects(open(wrong, signing), sentence)
   })
