@@ -98,7 +98,9 @@ function assertUsable(batches: readonly BatchKeyRecord[], demo: boolean): void {
     if (batch.demo && !demo) throw new KeyFileError(`The batch ${id} is for demos and cannot be used here.`)
     const known = [fileMaster, metaKey].filter((key) => key !== undefined && key !== null)
     if (!demo && known.some(isPublishedKey))
-      throw new KeyFileError(`The batch ${id} has a factory key or a published example key.`)
+      throw new KeyFileError(
+        `The batch ${id} has a factory key or a published example key. Give it others: DEMO=on touchstone tag batch rekey ${id}`,
+      )
     // A tap that verifies in two batches of different epochs could be used twice.
     const secrets = known.map(toHex)
     const keys = [derivation, ...schemeParameters[derivation].map((name) => batch[name] ?? 0), ...secrets].join(' ')
