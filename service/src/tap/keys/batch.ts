@@ -2,10 +2,10 @@
  * A batch as the key file stores it (spec §4.4): its settings and the two secrets that the verifier holds. The application master,
  * which can rewrite chips, is made with the batch and stored apart. The ring holds the batches that a verifier tries.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { constantTimeEqual, parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
-import { toHex } from '../bytes.ts'
+import { join, toHex } from '../bytes.ts'
 import {
   type Derivation,
   derivations,
@@ -158,6 +158,18 @@ export async function chipKeys(
     throw new RangeError(`The scheme ${batch.derivation} of batch ${batch.id} cannot be in a token.`)
   return { metaKey: await metaKeyOf(batch), fileKey }
 }
+
+/**
+ * Returns a fingerprint of what the keys of a batch derive, which is the same however they are written. It needs no secret beside these keys:
+ * no two instances can differ in one, and a reader of the fingerprint would have to guess 128 random bits.
+ */
+export async function keyFingerprint(batch: BatchKeyRecord, master?: AesKeyRef): Promise<string> {
+  const { metaKey, fileKey } = await chipKeys(batch, fingerprintUid, master)
+  return createHmac('sha256', join(metaKey, fileKey)).update('touchstone batch keys').digest('hex')
+}
+
+/** No chip has this UID. */
+const fingerprintUid = Uint8Array.of(0x04, 0, 0, 0, 0, 0, 0)
 
 async function metaKeyOf({ id, metaKey, derivation, fileMaster }: BatchKeyRecord): Promise<Uint8Array> {
   const key = metaKey ?? (fileMaster && (await deriveMetaKey(derivation, fileMaster)))

@@ -6,8 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { isObject } from '../../lib/json.ts'
 import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
-import { batchFromJson, batchToJson, type BatchKeyRecord } from './batch.ts'
-import { schemeParameters } from './derivations.ts'
+import { batchFromJson, batchToJson, type BatchKeyRecord, keyFingerprint } from './batch.ts'
 import { isPublishedKey } from './published.ts'
 
 /**
@@ -31,7 +30,7 @@ export async function writeKeyFile(
   { kek, demo = false }: KeyFileOptions,
 ): Promise<void> {
   assertKek(kek)
-  assertUsable(batches, demo)
+  await assertUsable(batches, demo)
   await writePrivateFile(path, sealKeys(batches, kek))
 }
 
@@ -41,12 +40,15 @@ export function sealKeys(batches: readonly BatchKeyRecord[], kek: Uint8Array): s
 }
 
 /** Opens the text of a key file. Throws `KeyFileError`. */
-export function openKeys(text: string, { demo = false, ...keks }: KeyFileOptions): readonly BatchKeyRecord[] {
+export async function openKeys(
+  text: string,
+  { demo = false, ...keks }: KeyFileOptions,
+): Promise<readonly BatchKeyRecord[]> {
   const { batches } = openSealed('tag-keys', text, keks)
   const records = Array.isArray(batches) ? batches.map(batchFromJson) : [null]
   const legal = records.filter((record) => record !== null)
   if (legal.length < records.length) throw new KeyFileError('The key file holds a batch that is not legal.')
-  assertUsable(legal, demo)
+  await assertUsable(legal, demo)
   return legal
 }
 
@@ -88,11 +90,11 @@ export function assertKek(kek: Uint8Array, variable = 'TAG_KEK'): void {
 }
 
 /** Rejects published keys, and keys under which one tap would count in two batches. */
-function assertUsable(batches: readonly BatchKeyRecord[], demo: boolean): void {
+async function assertUsable(batches: readonly BatchKeyRecord[], demo: boolean): Promise<void> {
   const ids = new Set<string>()
   const idOfKeys = new Map<string, string>()
   for (const batch of batches) {
-    const { id, fileMaster, metaKey, derivation } = batch
+    const { id, fileMaster, metaKey } = batch
     if (ids.has(id)) throw new KeyFileError(`Two batches have the id ${id}.`)
     ids.add(id)
     if (batch.demo && !demo) throw new KeyFileError(`The batch ${id} is for demos and cannot be used here.`)
@@ -101,9 +103,8 @@ function assertUsable(batches: readonly BatchKeyRecord[], demo: boolean): void {
       throw new KeyFileError(
         `The batch ${id} has a factory key or a published example key. Give it others: DEMO=on touchstone tag batch rekey ${id}`,
       )
-    // A tap that verifies in two batches of different epochs could be used twice.
-    const secrets = known.map(toHex)
-    const keys = [derivation, ...schemeParameters[derivation].map((name) => batch[name] ?? 0), ...secrets].join(' ')
+    // A tap that verifies in two batches of different epochs could be used twice. A master in a token is beside a metaRead key of its own.
+    const keys = fileMaster === null ? known.map(toHex).join() : await keyFingerprint(batch)
     const other = idOfKeys.get(keys)
     if (other !== undefined) throw new KeyFileError(`The batches ${other} and ${id} have the same keys.`)
     idOfKeys.set(keys, id)

@@ -73,18 +73,18 @@ describe('the key file', () => {
     assert.ok(!text.includes('secret-batch') && !text.toUpperCase().includes(toHex(batch.fileMaster)))
   })
 
-  it('opens with the right key and every byte in place, else says one sentence', () => {
+  it('opens with the right key and every byte in place, else says one sentence', async () => {
     const text = sealKeys([inUse('a')], kek)
-    openKeys(text, { kek })
-    assert.throws(
-      () => openKeys(text, { kek: Uint8Array.from(randomBytes(32)) }),
+    await openKeys(text, { kek })
+    await assert.rejects(
+      openKeys(text, { kek: Uint8Array.from(randomBytes(32)) }),
       fails(/another TAG_KEK, or it is damaged/),
     )
     const envelope = JSON.parse(text) as Record<string, string>
     for (const part of ['nonce', 'tag', 'sealed']) {
       const value = envelope[part] ?? ''
       const altered = JSON.stringify({ ...envelope, [part]: (value.startsWith('A') ? 'B' : 'A') + value.slice(1) })
-      assert.throws(() => openKeys(altered, { kek }), fails(/damaged/))
+      await assert.rejects(openKeys(altered, { kek }), fails(/damaged/))
     }
     for (const other of [
       '',
@@ -93,39 +93,54 @@ describe('the key file', () => {
       text.replace('"version": 1', '"version": 2'),
       text.replace('tag-keys', 'tag-app-keys'),
     ]) {
-      assert.throws(() => openKeys(other, { kek }), fails(/damaged/))
+      await assert.rejects(openKeys(other, { kek }), fails(/damaged/))
     }
   })
 
   it('needs a key encryption key of 32 random bytes', async () => {
-    assert.throws(() => openKeys('', { kek: new Uint8Array(16).fill(1) }), fails(/32 bytes/))
+    await assert.rejects(openKeys('', { kek: new Uint8Array(16).fill(1) }), fails(/32 bytes/))
     await assert.rejects(writeKeyFile(join(folder, 'x'), [], { kek: new Uint8Array(32) }), fails(/random/))
   })
 
-  it('refuses factory, published and demo keys, unless it is a demo', () => {
+  it('refuses factory, published and demo keys, unless it is a demo', async () => {
     const published = publishedKeys()
     assert.ok(published.length >= 10)
     for (const key of published) {
       for (const batch of [inUse('a', { fileMaster: key }), inUse('a', { metaKey: key })]) {
-        assert.throws(() => openKeys(sealKeys([batch], kek), { kek }), fails(/factory key or a published/))
-        openKeys(sealKeys([batch], kek), { kek, demo: true })
+        await assert.rejects(openKeys(sealKeys([batch], kek), { kek }), fails(/factory key or a published/))
+        await openKeys(sealKeys([batch], kek), { kek, demo: true })
       }
     }
     const demo = testBatch({ id: 'd' })
-    assert.throws(() => openKeys(sealKeys([demo], kek), { kek }), fails(/for demos/))
-    openKeys(sealKeys([demo], kek), { kek, demo: true })
+    await assert.rejects(openKeys(sealKeys([demo], kek), { kek }), fails(/for demos/))
+    await openKeys(sealKeys([demo], kek), { kek, demo: true })
   })
 
-  it('refuses two batches of one id, and two batches under the same keys', () => {
+  it('refuses two batches of one id, and two batches under the same keys', async () => {
     const batch = inUse('a')
-    assert.throws(() => openKeys(sealKeys([batch, inUse('a')], kek), { kek }), fails(/Two batches have the id a/))
-    assert.throws(
-      () => openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek }),
+    await assert.rejects(openKeys(sealKeys([batch, inUse('a')], kek), { kek }), fails(/Two batches have the id a/))
+    await assert.rejects(
+      openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek }),
       fails(/a and b have the same keys/),
     )
   })
 
-  it('refuses a batch that is not legal', () => {
+  it('refuses two batches under the same keys that are written in other words', async () => {
+    const { systemId, ...batch } = inUse('a')
+    const hex = Buffer.from(systemId).toString('hex')
+    const inHex = (digits: string) =>
+      ({ ...batch, id: digits, derivation: 'an10922-systemid', systemId: `0x${digits}` }) as const
+    const aid = `D276000085010102${hex}`
+    for (const twins of [
+      [{ ...batch, systemId }, inHex(aid)],
+      [inHex('ABCD'), inHex('abcd')],
+      [inHex('414243'), { ...inHex('41'), systemId: 'ABC' }],
+    ])
+      await assert.rejects(openKeys(sealKeys(twins, kek), { kek }), fails(/have the same keys/))
+    await openKeys(sealKeys([inHex('ABCD'), inHex('ABCE')], kek), { kek })
+  })
+
+  it('refuses a batch that is not legal', async () => {
     const batch = batchToJson(inUse('a'))
     const changes = [
       { id: 'a b' },
@@ -150,7 +165,7 @@ describe('the key file', () => {
     assert.notEqual(batchFromJson(batch), null)
     for (const other of [null, 7, 'a', []]) assert.equal(batchFromJson(other), null)
     const broken = sealKeys([{ ...inUse('a'), epoch: -1 }], kek)
-    assert.throws(() => openKeys(broken, { kek }), fails(/not legal/))
+    await assert.rejects(openKeys(broken, { kek }), fails(/not legal/))
   })
 })
 
