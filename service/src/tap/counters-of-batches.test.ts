@@ -34,6 +34,7 @@ for (const { name, open, skip } of testDatabases())
           piccs.set(link, picc)
           return (await ledger.consume({ ...one(batch), uid, counter, picc })).outcome
         },
+        lastCounter: (batch: number) => tags.lastCounterOf(uid, { id: one(batch).batchId, epoch: one(batch).epoch }),
         setStatus: (batch: number, status: 'active' | 'revoked') => tags.setBatchStatus(one(batch).batchId, status),
         register: async (batch: number, baselineCounter = 0) =>
           (await tags.importTag({ ...one(batch), uid, baselineCounter, tokenId: (token += 1n) })).outcome,
@@ -54,7 +55,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('stay used up for their own batch, also when the taps are forgotten and the revocation is lifted', async () => {
-      const { tap, setStatus, forget, register } = await chipOf([0, 0])
+      const { tap, setStatus, forget, register, lastCounter } = await chipOf([0, 0])
       for (const counter of [1, 2, 5]) assert.equal(await tap(0, counter), 'FRESH')
       await setStatus(0, 'revoked')
       await forget()
@@ -62,6 +63,7 @@ for (const { name, open, skip } of testDatabases())
       await setStatus(1, 'revoked')
       await setStatus(0, 'active')
       await forget()
+      assert.deepEqual([await lastCounter(0), await lastCounter(1)], [5, 1])
       for (const counter of [1, 2, 4, 5]) assert.equal(await tap(0, counter), 'REPLAY', `${counter}`)
       assert.deepEqual(
         [await tap(0, 6), await register(0), await tap(0, 5), await tap(0, 7)],

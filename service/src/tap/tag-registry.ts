@@ -122,7 +122,9 @@ export function tagStore(sql: Sql) {
     tokenOfItem: (item: ItemKey) => items.tokenOfItem(item),
     /** Returns the chip's newest epoch. A row that a revoked batch made by taps counts for nothing, as in `import_tag`. */
     tagOfUid,
-    tagOfEpoch: (uid: Uint8Array, epoch: number) => one('uid = $1 AND epoch = $2', [uid, epoch]),
+    /** Returns the counter above which taps with keys of this batch count, as in the ledger. */
+    lastCounterOf: async (uid: Uint8Array, { id, epoch }: Pick<RegisteredBatch, 'id' | 'epoch'>): Promise<number> =>
+      (await sql.query<{ counter: number }>(counterStatement, [uid, epoch, id]))[0]?.counter ?? 0,
     tagOfToken,
     tagOfItem: async (gtin: string, serial: string): Promise<RegisteredTag | undefined> => {
       const tokenId = await items.tokenOfItem({ gtin, serial })
@@ -190,6 +192,10 @@ const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter
 
 const counts = `(registered_at IS NOT NULL
   OR NOT EXISTS (SELECT FROM tag_batch b WHERE b.id = tag.batch_id AND b.status = 'revoked'))`
+
+const counterStatement = `
+SELECT CASE WHEN batch_id = $3 OR ${counts} THEN last_counter ELSE coalesce((former_counters ->> $3)::int, 0) END AS counter
+FROM tag WHERE uid = $1 AND epoch = $2`
 
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
 

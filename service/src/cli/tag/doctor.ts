@@ -62,7 +62,7 @@ async function examine(session: Session, url: string, uids: readonly Uint8Array[
     const known = await store.tags.tagOfUid(uid)
     const { counter } = diagnosis
     if (counter !== null && batch !== undefined)
-      stages.push(await ledgerStage(session, url, { uid, known, counter, epoch: batch.epoch }))
+      stages.push(await ledgerStage(session, url, batch, { uid, known, counter, epoch: batch.epoch }))
     stages.push(registrationStage(known, diagnosis), await chainStage(session, url, { uid, known }))
   }
   const findings = stages.flatMap((stage) => stage.findings)
@@ -143,9 +143,14 @@ type Known = Readonly<{ uid: Uint8Array; known: RegisteredTag | undefined }>
 type Tapped = Known & Readonly<{ counter: number; epoch: number }>
 
 /** Holds the counter against the ledger. Times are those of the database. */
-async function ledgerStage({ store, chain }: Session, url: string, tapped: Tapped): Promise<Stage> {
+async function ledgerStage(
+  { store, chain }: Session,
+  url: string,
+  batch: RegisteredBatch,
+  tapped: Tapped,
+): Promise<Stage> {
   const { uid, counter, epoch } = tapped
-  const lastCounter = (await store.tags.tagOfEpoch(uid, epoch))?.lastCounter ?? 0
+  const lastCounter = await store.tags.lastCounterOf(uid, batch)
   const facts = { 'last counter': lastCounter }
   const use = await store.tags.useOf({ uid, epoch, counter })
   if (use === undefined) return { findings: unusedFindings(tapped, lastCounter), facts }
