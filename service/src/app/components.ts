@@ -336,6 +336,9 @@ function openPageSteps(
   }
 }
 
+const keysRemedy =
+  'Copy keys/tag-keys.json from the instance that made or changed the batches, or revoke batches whose keys are lost.'
+
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
   { tap, pages: { ownership } }: Config,
@@ -353,11 +356,22 @@ function createTapFlow(
 ): ResolveTap {
   const { keys } = tagKeys
   const { windowSeconds } = tap
+  let noted = ''
+  async function missing(): Promise<readonly string[]> {
+    const batches = await tagKeys.missing()
+    if (noted !== batches.join()) {
+      if (batches.length === 0) log.info('tag keys are complete again')
+      else log.warn('tag keys are missing or not the newest', { batches: batches.join(' '), remedy: keysRemedy })
+      noted = batches.join()
+    }
+    return batches
+  }
   const secrets = tapSecrets(tap)
   const notifyReaders = outboxNotices(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
       keys: tagHash === undefined ? { likely: () => [] } : keys,
+      missing,
       authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
       ledger: createReplayLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),

@@ -149,8 +149,8 @@ const purposeHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 const previewRobots =
   /WhatsApp\/|Slackbot|Slack-ImgProxy|Twitterbot|facebookexternalhit|Facebot|Discordbot|TelegramBot|LinkedInBot|SkypeUriPreview|Mastodon\/|Iframely|Embedly|redditbot|Pinterestbot|Googlebot|Google-PageRenderer|bingbot|BingPreview|Applebot/i
 
-/** Error text of a tap route while the verifier holds no keys, with status 503. */
-export const notConfigured = 'This verifier holds no tag keys yet.'
+/** Error text of a tap route, with status 503, while the verifier lacks keys of a batch. */
+export const notConfigured = 'This verifier lacks tag keys, so that this tap cannot be checked.'
 
 /** Error text of a tap route for a prefetch, with status 503 and Retry-After. */
 export const prefetchRefused = 'A tap is not verified in advance. Open the link itself.'

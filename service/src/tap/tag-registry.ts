@@ -144,7 +144,10 @@ export function tagStore(sql: Sql) {
     /** Returns whether a tag of this batch was ever registered or tapped. */
     hasTags: async (batchId: string): Promise<boolean> =>
       (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
-    /** Adds a batch, or updates its settings but not its status and brands. Returns false when the id has another epoch. */
+    /**
+     * Adds a batch, or updates its settings but not its status and brands. Settings without a fingerprint of keys (`keys/shared.ts`) replace none that
+     * have one. Returns false when nothing was written, as where the id has another epoch.
+     */
     putBatch: async (
       batch: Omit<RegisteredBatch, 'status' | 'createdAt'> & { status?: BatchStatus },
     ): Promise<boolean> => {
@@ -209,7 +212,8 @@ const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 A
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
 ON CONFLICT (id) DO UPDATE
-SET settings = EXCLUDED.settings || jsonb_strip_nulls(jsonb_build_object('brands', b.settings -> 'brands')) WHERE b.epoch = EXCLUDED.epoch RETURNING id`
+SET settings = EXCLUDED.settings || jsonb_strip_nulls(jsonb_build_object('brands', b.settings -> 'brands'))
+WHERE b.epoch = EXCLUDED.epoch AND (EXCLUDED.settings ? 'keys' OR NOT b.settings ? 'keys') RETURNING id`
 
 const brandsStatement = `
 UPDATE tag_batch SET settings = jsonb_strip_nulls(settings || jsonb_build_object('brands', $2::jsonb)) WHERE id = $1 RETURNING id`

@@ -57,6 +57,7 @@ export type TappedTag = Readonly<{
 /** `reason` is for the log and metrics only. `challenge` demands a second tap with this token within `seconds`. */
 export type TapResult =
   | { readonly kind: 'malformed'; readonly error: string }
+  /** No keys are here, or none that fit, while a batch of the database has others or none here. No verdict. */
   | { readonly kind: 'not_configured' }
   /** The batch was not found among the likely ones, and no search is allowed now. No verdict: 429 for this client, 503 for all. */
   | { readonly kind: 'busy'; readonly status: 429 | 503; readonly seconds: number }
@@ -76,6 +77,8 @@ export type TapAnomaly = Readonly<{
 
 export type VerifyTapOptions = Readonly<{
   keys: Pick<KeyRing, 'likely'>
+  /** Returns the ids of batches whose keys are not here. Default: none. */
+  missing?: (() => Promise<readonly string[]>) | undefined
   authenticate: Authenticate
   ledger: ReplayLedger
   tagHash: TagHash
@@ -111,6 +114,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     challenge,
     onAnomaly,
     record,
+    missing = async () => [],
   } = options
   return async (request, productOf = async () => null) => {
     const { consume = true, country = null, hint, searchAfterSeconds } = request
@@ -118,6 +122,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     if (!(picc instanceof Uint8Array)) return picc
     const cmac = parseParameter('cmac', request.cmac, 16)
     if (!(cmac instanceof Uint8Array)) return cmac
+    const lacking = await missing()
     if (keys.likely().length === 0) return { kind: 'not_configured' }
 
     const found = await traced({ name: 'tap cryptogram' }, () =>
@@ -126,6 +131,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     if (!found.genuine) {
       if (found.reason === 'not_searched')
         return { kind: 'busy', status: searchAfterSeconds === undefined ? 503 : 429, seconds: searchAfterSeconds ?? 1 }
+      if (lacking.length > 0 && unexplained.has(found.reason)) return { kind: 'not_configured' }
       if (consume) record?.({ tagHash: null, counter: null, jumpFrom: null, country, outcome: 'COUNTERFEIT_SUSPECTED' })
       return { kind: 'counterfeit', reason: found.reason }
     }
@@ -180,6 +186,9 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
  * its machine may be faster.
  */
 const sameMomentSeconds = 10
+
+/** No key that was tried made the tap. A key that fits by chance shows the latter two. */
+const unexplained: ReadonlySet<CounterfeitReason> = new Set(['unknown_batch', 'bad_cmac', 'bad_picc_tag'])
 
 /** A revoked or wrong batch contradicts a chip that is genuine, and so does a known counter under other bytes. */
 function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[]): TapRecordOutcome {

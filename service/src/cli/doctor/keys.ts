@@ -4,14 +4,17 @@ import type { Config } from '../../app/config/config.ts'
 import { keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
 import type { Sql } from '../../db/database.ts'
 import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
+import { type BatchKeyRecord, keyFingerprint } from '../../tap/keys/batch.ts'
 import { readKeyFile } from '../../tap/keys/key-file.ts'
+import { compareBatches } from '../../tap/keys/shared.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
+import { tagStore } from '../../tap/tag-registry.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
 
 export async function checkKeys(config: Config): Promise<readonly Finding[]> {
   const { tap, roles, keys, operator } = config
   const found: Finding[] = []
-  if (roles.has('verification')) found.push(await checkTagKeys(config))
+  if (roles.has('verification')) found.push(...(await checkTagKeys(config)))
   const usesTags = roles.has('verification') || roles.has('graphql')
   if (usesTags && tap.commitment === 'hmac' && tap.pepper === null)
     found.push(
@@ -56,27 +59,65 @@ export async function checkIssuerKeys(config: Config, database: Sql): Promise<re
   return []
 }
 
-async function checkTagKeys({ dataDir, demo, tap: { kek, previousKek } }: Config): Promise<Finding> {
+async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
+  const { dataDir, demo } = config
+  const { kek, previousKek } = config.tap
   if (kek === null)
-    return warning(
-      'keys',
-      'TAG_KEK is not set: taps are answered 503.',
-      'Set TAG_KEK to the key that sealed the tag keys; for new ones openssl rand -hex 32.',
-    )
+    return [
+      warning(
+        'keys',
+        'TAG_KEK is not set: taps are answered 503.',
+        'Set TAG_KEK to the key that sealed the tag keys; for new ones openssl rand -hex 32.',
+      ),
+    ]
   try {
     const batches = await readKeyFile(tagKeyFile(join(dataDir, 'keys')), { kek, previousKek, demo })
-    return batches.length === 0
-      ? warning(
-          'keys',
-          'There is no batch of tags: every tap is answered 503.',
-          'Make one with touchstone tag batch create, or copy DATA_DIR/keys from another instance.',
-        )
-      : ok('keys', `TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`)
+    const missing = await missingBatches(config, batches)
+    return [
+      batches.length === 0
+        ? warning(
+            'keys',
+            'There is no batch of tags: every tap is answered 503.',
+            'Make one with touchstone tag batch create, or copy DATA_DIR/keys from another instance.',
+          )
+        : ok(
+            'keys',
+            `TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`,
+          ),
+      ...(missing.length === 0
+        ? []
+        : [
+            wrong(
+              'keys',
+              `The newest keys of ${missing.join(', ')} are not here: taps that fit no other batch are answered 503.`,
+              'Copy keys/tag-keys.json from where they were made or changed, or revoke batches whose keys are lost.',
+            ),
+          ]),
+    ]
   } catch (error) {
-    return wrong(
-      'keys',
-      (error as Error).message,
-      'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.',
+    return [
+      wrong('keys', (error as Error).message, 'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.'),
+    ]
+  }
+}
+
+/** Returns the batches of a shared database whose newest keys are not in the file. A database that cannot be read is a finding of its own. */
+async function missingBatches(config: Config, records: readonly BatchKeyRecord[]): Promise<readonly string[]> {
+  if (config.store.databaseUrl === null) return []
+  const { openBareDatabase } = await import('../../app/store.ts')
+  const database = await openBareDatabase(config, 5_000).catch(() => null)
+  if (database === null) return []
+  try {
+    const shared = await tagStore(database).batches()
+    const inToken = new Set(records.filter(({ fileMaster }) => fileMaster === null).map(({ id }) => id))
+    const readable = records.filter(({ id }) => !inToken.has(id))
+    const here = await Promise.all(
+      readable.map(async (record) => ({ record, fingerprint: await keyFingerprint(record) })),
     )
+    return compareBatches(here, shared, config).missing.filter((id) => !inToken.has(id))
+  } catch {
+    return []
+  } finally {
+    await database.close()
   }
 }

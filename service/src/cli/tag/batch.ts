@@ -109,9 +109,10 @@ async function setBrands({ store, io }: Session, id: string, { brand, any, json 
 }
 
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
+  const missing = await store.tagKeys.missing()
   const batches = (await store.tags.batches()).map(({ id, epoch, status, settings, createdAt }) => {
     const { demo, macInput, derivation, systemId } = settings as Partial<BatchRecord>
-    const keys = store.tagKeys.record(id) !== undefined
+    const keys = store.tagKeys.record(id) !== undefined && !missing.includes(id)
     const brands = batchBrands(settings)
     return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, brands, keys, createdAt }
   })
@@ -119,7 +120,8 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
   if (batches.length === 0) return io.out('There is no batch yet: touchstone tag batch create <id>')
   const rows = batches.map(({ id, epoch, status, macInput, derivation, keys, demo, brands }) => {
     const more = [...(demo ? ['demo'] : []), ...(brands ?? [])].join(', ')
-    return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', keys ? 'here' : 'not here', more]
+    const here = keys ? 'here' : store.tagKeys.record(id) ? 'others here' : 'not here'
+    return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', here, more]
   })
   printTable(io.out, ['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows)
 }

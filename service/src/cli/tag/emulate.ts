@@ -72,7 +72,7 @@ export async function emulateTaps(
   { batchId, uid, address, count }: { batchId: string; uid: Uint8Array; address: string | null; count: number },
 ): Promise<{ readonly uid: string; readonly urls: readonly string[]; readonly counter: number }> {
   const { store, dataDir, baseUrl, inTurn } = session
-  const batch = getBatch(store, batchId)
+  const batch = await getBatch(store, batchId)
   if (!batch.demo) throw new CommandError(`Only tags of demo batches can be emulated; ${batchId} is none.`)
   const template = layOut(address ?? serviceAddress(baseUrl), batch)
   const path = join(dataDir, 'keys', 'demo-tags.json')

@@ -11,7 +11,7 @@ import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
-import { getBatch } from './keys.ts'
+import { getBatchHere } from './keys.ts'
 import { parseTapBytes } from './verify.ts'
 
 type Options = {
@@ -97,15 +97,19 @@ const wrongSystemId =
   'The system id is not legal: 1 to 16 ASCII characters; for an10922-systemid also 0x and up to 24 bytes in hex.'
 const unproved = 'No tap has proved these keys: hold one against them with touchstone tag doctor <url>.'
 
-type RekeyOptions = Pick<Options, 'check' | 'json'> &
-  Partial<Pick<Options, 'scheme' | 'masterFile' | 'systemId' | 'fileKeyNo' | 'macInput'>>
+type RekeyOptions = Pick<Options, 'check' | 'json'> & { readonly keep?: true } & Partial<
+    Pick<Options, 'scheme' | 'masterFile' | 'systemId' | 'fileKeyNo' | 'macInput'>
+  >
 
 export function rekeyCommand(run: RunWork): Command {
   return defineCommand(
     'rekey',
-    'Replaces the keys of a batch: taps of its former keys are counterfeit from the next tap on, on every instance.',
+    'Replaces the keys of a batch: taps of its former keys verify on no instance any more.',
     {
-      notes: `For chips that got other keys, and for an import with wrong ones. Id, epoch, counters and registered tags stay. Chips that
+      notes: `For chips that got other keys, and for an import with wrong ones. For keys that leaked use touchstone tag batch revoke,
+which also takes back what former taps have verified. Instances with a key folder of their own
+answer taps of the batch 503 until keys/tag-keys.json is copied there. With --keep the keys of this folder become those of the batch
+again, as after a restore of the database. Id, epoch, counters and registered tags stay. Chips that
 were switched to SDM again count from 1: they need a new batch with a higher epoch instead, because these counters stay used.
 Without --master-file the batch gets new random keys, as long as none of its tags was registered or tapped.
 The keys are as in touchstone tag batch import; what no option names stays as it is.`,
@@ -122,6 +126,7 @@ The keys are as in touchstone tag batch import; what no option names stays as it
     .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput)
     .option('--system-id <text>', 'system id of an10922 and an10922-systemid')
     .option('--file-key-no <n>', 'slot of the fileRead key, 0 to 4', slotArgument)
+    .option('--keep', 'keep the keys of this data folder, and make them the newest on every instance')
     .option('--json', 'print a JSON object')
     .action(inSession(run, rekeyBatch))
 }
@@ -129,23 +134,34 @@ The keys are as in touchstone tag batch import; what no option names stays as it
 async function rekeyBatch(
   session: Session,
   id: string,
-  { masterFile, check, json, ...changes }: RekeyOptions,
+  { masterFile, check, keep, json, ...changes }: RekeyOptions,
 ): Promise<void> {
   const { store, io } = session
-  const former = getBatch(store, id)
+  const former = getBatchHere(store, id)
+  if (keep === true && (masterFile !== undefined || Object.keys(changes).length > 0))
+    throw new CommandError('With --keep the batch stays as it is here: leave the other options out.')
   const record =
-    masterFile === undefined
-      ? await withRandomKeys(session, former, changes)
-      : await withKeysOf(resolve(io.cwd, masterFile), former, changes)
+    keep === true
+      ? withKeysHere(former)
+      : masterFile === undefined
+        ? await withRandomKeys(session, former, changes)
+        : await withKeysOf(resolve(io.cwd, masterFile), former, changes)
   const proof = await prove(session, record, check)
   const changed = await store.tagKeys.rekey(record)
   if (!changed.ok) throw new CommandError(changed.error)
   const { epoch, macInput } = record
   const scheme = formatScheme(record)
   if (json === true) return io.out(formatJson({ id, scheme, epoch, macInput, ...toJson(proof) }))
-  io.out(`Batch ${id} has other keys: scheme ${scheme}, epoch ${epoch}, MAC input ${macInput}.`)
+  io.out(
+    `Batch ${id} has ${keep === true ? 'the keys of this folder' : 'other keys'}: scheme ${scheme}, epoch ${epoch}, MAC input ${macInput}.`,
+  )
   if (proof !== null) io.out(formatProof(proof))
   else if (masterFile !== undefined) io.err(unproved)
+}
+
+function withKeysHere({ id, fileMaster, ...rest }: BatchKeyRecord): BatchRecord {
+  if (fileMaster === null) throw new CommandError(`The keys of batch ${id} are in a token and stay there.`)
+  return { ...rest, id, fileMaster }
 }
 
 async function withKeysOf(path: string, former: BatchKeyRecord, changes: RekeyOptions): Promise<BatchRecord> {

@@ -62,7 +62,7 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
 
 async function printKeys({ store, io }: Session, address: string, options: Options): Promise<void> {
   const uids = await listUids(io, options)
-  const batch = getBatch(store, options.batch, options.epoch)
+  const batch = await getBatch(store, options.batch, options.epoch)
   const template = layOut(address, batch)
   const reveal = options.reveal === true
   const masters = reveal ? await getMasters(store, batch) : {}
@@ -76,8 +76,18 @@ async function printKeys({ store, io }: Session, address: string, options: Optio
   io.out(`${tags} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`)
 }
 
-/** Returns the batch with its keys. Throws `CommandError` when they are elsewhere, or the epoch is another. */
-export function getBatch(store: Session['store'], id: string, epoch?: number): BatchKeyRecord {
+/** Returns the batch with its keys. Throws `CommandError` when they are elsewhere or not the newest, or the epoch is another. */
+export async function getBatch(store: Session['store'], id: string, epoch?: number): Promise<BatchKeyRecord> {
+  const batch = getBatchHere(store, id, epoch)
+  if ((await store.tagKeys.missing()).includes(id))
+    throw new CommandError(
+      `The keys of batch ${id} in this data folder are not the newest: copy keys/tag-keys.json from where they were changed.`,
+    )
+  return batch
+}
+
+/** Returns the batch as `getBatch` does, also where its keys are not the newest. */
+export function getBatchHere(store: Session['store'], id: string, epoch?: number): BatchKeyRecord {
   const batch = store.tagKeys.record(id)
   if (batch === undefined)
     throw new CommandError(

@@ -112,7 +112,7 @@ export async function prepareChips(
   const errors: RowError[] = []
   for (const [index, row] of (await readRows(path, { batch: options.batch })).entries()) {
     if (index % rowsPerTurn === 0) await setImmediate()
-    const batch = getBatch(store, row.batchId, row.epoch)
+    const batch = await getBatch(store, row.batchId, row.epoch)
     const address = addressOfItem(options, row.item)
     const fail = (reason: string) => errors.push({ line: row.line, reason })
     if (address === null) fail(inColumn('gtin', 'It is empty, and --url has {gtin} or {serial}; fill both columns.'))

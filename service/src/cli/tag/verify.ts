@@ -67,7 +67,7 @@ export function formatRefusal(outcome: Exclude<TapOutcome, Resolved>): string {
     case 'malformed':
       return `not verified: ${outcome.error}`
     case 'not_configured':
-      return 'not verified: this verifier holds no tag keys (or no TAG_PEPPER).'
+      return 'not verified: this verifier lacks tag keys (or TAG_PEPPER).'
     case 'busy':
       return `not verified yet: many forged taps are arriving; try again in ${outcome.seconds} s.`
     case 'counterfeit':

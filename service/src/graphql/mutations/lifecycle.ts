@@ -294,7 +294,7 @@ const tooManyForged =
   'Many taps that this key sent did not verify, so that this one is not looked for now: send it with the hint of its link'
 
 const tapErrors: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, string>> = {
-  not_configured: 'This verifier holds no tag keys, so that no tap can be checked.',
+  not_configured: 'This verifier lacks tag keys, so that the tap cannot be checked.',
   replayed: 'This tap was used before: tap the tag again.',
   busy: 'Many forged taps are arriving, so that this one is not looked for now: send it again.',
   challenge: 'Taps must come in pairs here (TAP_CHALLENGE): claim with touchstone asset claim.',

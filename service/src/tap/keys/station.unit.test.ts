@@ -17,7 +17,7 @@ describe('masters in a token', () => {
         return key
       },
     } as Partial<KeyStore> as KeyStore
-    const shared = { batch: async () => undefined, putBatch: async () => true }
+    const shared = { batches: async () => [], putBatch: async () => true }
     const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
     const store = await openTagKeyStore({ folder: testFolder(), keyFile, shared, keyStore })
 

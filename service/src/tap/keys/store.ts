@@ -1,34 +1,38 @@
 /**
  * The tag key store: the batches of this verifier with their keys, as they change while it runs (spec §4.4, §5). It joins the sealed key
  * file, the batch settings that all instances share, and the ring that taps are tried against. A new batch verifies here at once
- * and on other instances when the key file is copied there. File masters may be in a token instead (PKCS#11).
+ * and on other instances when the key file is copied there. The database says which keys are the newest of a batch; former ones are not
+ * used. File masters may be in a token instead (PKCS#11).
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
 import {
   type BatchRecord,
   embeddedBatch,
   hasSameKeys,
+  keyFingerprint,
   newBatch,
   type NewBatchOptions,
   publicSettings,
   type BatchKeyRecord,
-  type BatchStatus,
   createKeyRing,
   type KeyRing,
   type TagBatch,
 } from './batch.ts'
 import { KeyFileError, type KeyFileOptions, named, readKeyFile, resealFile, writeKeyFile } from './key-file.ts'
+import {
+  compareBatches,
+  fingerprintsOf,
+  ownerOfKeys,
+  type SharedBatch,
+  type SharedBatches,
+  sharedSettings,
+} from './shared.ts'
 import { makeMasters, type Station, storedNames } from './station.ts'
-
-/** The part of a batch that all instances share; it holds no key. */
-export type SharedBatches = {
-  readonly batch: (id: string) => Promise<{ readonly status: BatchStatus } | undefined>
-  readonly putBatch: (batch: { id: string; epoch: number; status: BatchStatus; settings: unknown }) => Promise<boolean>
-}
 
 /** `error` is one sentence for the operator and holds no secret. */
 type Created = { readonly ok: true; readonly value: BatchKeyRecord } | { readonly ok: false; readonly error: string }
@@ -36,6 +40,11 @@ type Created = { readonly ok: true; readonly value: BatchKeyRecord } | { readonl
 export type TagKeyStore = {
   /** Always provides the newest keys. */
   readonly keys: Omit<KeyRing, 'replace'>
+  /**
+   * Returns the ids of batches whose tags verify by the database, but not by the keys here. `keys` leaves out those that are others here. What
+   * is read is good for a second. While the database does not answer, the last reading stands.
+   */
+  readonly missing: () => Promise<readonly string[]>
   /** Returns the batch with a copy of its keys, for personalisation and software tags. */
   readonly record: (id: string) => BatchKeyRecord | undefined
   /** Returns the file master of the batch, in this process or in a token. It is destroyed when it is replaced. */
@@ -45,7 +54,10 @@ export type TagKeyStore = {
   readonly create: (options: NewBatchOptions) => Promise<Created>
   /** Stores the keys of tags that another system personalised. They have no application master here. */
   readonly add: (record: BatchRecord) => Promise<Created>
-  /** Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys are counterfeit from then on. */
+  /**
+   * Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys verify on no instance from then
+   * on; those of the new ones verify where the key file is. The keys that are here may be given too: then they are the newest.
+   */
   readonly rekey: (record: BatchRecord) => Promise<Created>
   /**
    * Repeats the present status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the
@@ -71,6 +83,7 @@ export async function openTagKeyStore({
   station = null,
   keyStore = null,
   alone = createQueue(),
+  readingMs = 1_000,
 }: {
   readonly folder: string
   readonly keyFile: KeyFileOptions | null
@@ -81,18 +94,34 @@ export async function openTagKeyStore({
   readonly keyStore?: KeyStore | null
   /** Keeps every process that shares the folder from changing its files meanwhile. Default: within this store only. */
   readonly alone?: Queue
+  /** Milliseconds for which a reading of the database is good. */
+  readonly readingMs?: number
 }): Promise<TagKeyStore> {
   const path = tagKeyFile(folder)
   const appPath = join(folder, 'tag-app-keys.json')
   let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
   const records = () => [...loaded.values()].map(({ record }) => record)
-  /** The batches that the database has. */
-  const sharedIds = new Set<string>()
   const inTurn = createQueue()
   const ring = createKeyRing([])
+  /** The batches of the database, as they were read last. */
+  let rows: readonly SharedBatch[] = []
+  let lacking: readonly string[] = []
+  let goodUntil = -Infinity
+  const readRows = singleFlight(async () => {
+    const began = performance.now()
+    rows = await shared.batches()
+    goodUntil = began + readingMs
+    compare()
+  })
+  /** Reads what was written until now. A reading that is under way may have begun before. */
+  async function readAgain(): Promise<void> {
+    await readRows.inFlight()?.catch(() => {})
+    await readRows()
+  }
 
   await inTurn(readFile)
-  for (const record of records()) await share(record)
+  for (const record of records()) await note(record)
+  await readRows()
 
   /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
   async function use(next: readonly BatchKeyRecord[]): Promise<void> {
@@ -100,13 +129,29 @@ export async function openTagKeyStore({
     loaded = await Promise.all(next.map((record) => load(record, before.get(record.id), keyStore))).then(
       (all) => new Map(all.map((one) => [one.record.id, one])),
     )
-    ring.replace([...loaded.values()].map(({ batch }) => batch))
+    compare()
     const kept = new Set([...loaded.values()].map(({ batch }) => batch.fileMaster))
     for (const { batch } of before.values()) {
       if (kept.has(batch.fileMaster)) continue
       batch.meta.destroy?.()
       batch.fileMaster.destroy?.()
     }
+  }
+
+  /** Leaves batches out of the ring whose keys are not those of the database. */
+  function compare(): void {
+    if (keyFile === null) return
+    const { missing, isUsable } = compareBatches([...loaded.values()], rows, keyFile)
+    lacking = missing
+    const usable = [...loaded.values()].filter(isUsable).map(({ batch }) => batch)
+    const inRing = new Set(ring.candidates())
+    if (usable.length !== inRing.size || usable.some((batch) => !inRing.has(batch))) ring.replace(usable)
+  }
+
+  async function missing(): Promise<readonly string[]> {
+    // A genuine tap fails all the same while the database does not answer.
+    if (keyFile !== null && performance.now() >= goodUntil) await readRows().catch(() => {})
+    return lacking
   }
 
   async function readFile(): Promise<void> {
@@ -117,11 +162,9 @@ export async function openTagKeyStore({
   function reload(): Promise<void> {
     return inTurn(async () => {
       await readFile()
-      for (const record of records()) {
-        if (sharedIds.has(record.id)) continue
-        if ((await shared.batch(record.id)) === undefined) await share(record)
-        sharedIds.add(record.id)
-      }
+      await readAgain()
+      const known = new Set(rows.map(({ id }) => id))
+      for (const record of records()) if (!known.has(record.id)) await note(record)
     })
   }
 
@@ -132,10 +175,27 @@ export async function openTagKeyStore({
     })
   }
 
-  async function share(record: BatchKeyRecord): Promise<void> {
+  /** Adds a batch without a fingerprint: the file of this instance may not be the newest. */
+  async function note(record: BatchKeyRecord): Promise<void> {
     const { id, epoch, status } = record
     await shared.putBatch({ id, epoch, status, settings: publicSettings(record) })
-    sharedIds.add(id)
+  }
+
+  /** Makes the keys here those of the batch, on every instance. */
+  async function share(record: BatchKeyRecord, former: readonly (string | undefined)[] = []): Promise<void> {
+    const { id, epoch, status } = record
+    const { fingerprint } = loaded.get(id) as LoadedBatch
+    await shared.putBatch({ id, epoch, status, settings: sharedSettings(record, fingerprint, former) })
+    goodUntil = -Infinity // where it cannot be read now, the next tap does
+    await readAgain().catch(() => {})
+  }
+
+  /** Keys of a batch stay its own on all instances, also once it has others. */
+  async function assertOwn(record: BatchKeyRecord): Promise<void> {
+    if (record.fileMaster === null) return // it was made here, in the token
+    const owner = ownerOfKeys(await keyFingerprint(record), record.id, rows)
+    if (owner !== undefined)
+      throw new KeyFileError(`Batch ${owner} has these keys, or had them: a tap would count in both batches.`)
   }
 
   /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */
@@ -158,6 +218,7 @@ export async function openTagKeyStore({
       if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.
       const record = await make()
+      await assertOwn(record)
       await write([...records(), record], keyFile)
       await share(record)
       return { ok: true, value: record }
@@ -177,9 +238,13 @@ export async function openTagKeyStore({
         return { ok: false, error: `The keys of batch ${changed.id} are in a token: make another batch instead.` }
       // The batch may have been revoked while its new keys were proved.
       const record = { ...changed, status: former.record.status }
+      const row = rows.find(({ id }) => id === record.id)
+      if (row !== undefined && row.epoch !== record.epoch)
+        return { ok: false, error: `Batch ${row.id} has epoch ${row.epoch} in the database, and ${record.epoch} here.` }
+      await assertOwn(record)
       const next = records().map((known) => (known.id === record.id ? record : known))
       await write(next, keyFile)
-      await share(record)
+      await share(record, [...fingerprintsOf(row), former.fingerprint])
       return { ok: true, value: record }
     } catch (error) {
       if (error instanceof KeyFileError) return { ok: false, error: error.message }
@@ -189,7 +254,7 @@ export async function openTagKeyStore({
 
   /** The status is read under the lock of the files, so that the last writer has the last status. */
   async function writeStatus(id: string): Promise<void> {
-    const { status } = (await shared.batch(id)) ?? {}
+    const status = (await shared.batches()).find((row) => row.id === id)?.status
     if (status === undefined) return
     try {
       await reload()
@@ -204,6 +269,7 @@ export async function openTagKeyStore({
 
   return {
     keys: ring,
+    missing,
     record: (id) => {
       const record = loaded.get(id)?.record
       return record && { ...record, ...copyOfKeys(record) }
@@ -236,7 +302,7 @@ export async function openTagKeyStore({
   }
 }
 
-type LoadedBatch = Readonly<{ record: BatchKeyRecord; batch: TagBatch }>
+type LoadedBatch = Readonly<{ record: BatchKeyRecord; batch: TagBatch; fingerprint: string }>
 
 /** Makes a batch usable, with the key objects of `known` where its keys are the same. */
 async function load(
@@ -246,7 +312,7 @@ async function load(
 ): Promise<LoadedBatch> {
   if (known === undefined || !hasSameKeys(known.record, record)) {
     const stored = record.fileMaster === null ? await storedMaster(record, keyStore) : undefined
-    return { record, batch: await embeddedBatch(record, stored) }
+    return { record, batch: await embeddedBatch(record, stored), fingerprint: await keyFingerprint(record, stored) }
   }
   const { metaKey: _, fileMaster: __, ...settings } = record
   const { metaKey, fileMaster } = known.record
@@ -254,6 +320,7 @@ async function load(
   return {
     record: { ...settings, fileMaster, ...(metaKey && { metaKey }) },
     batch: { ...settings, meta: known.batch.meta, fileMaster: known.batch.fileMaster },
+    fingerprint: known.fingerprint,
   }
 }
 

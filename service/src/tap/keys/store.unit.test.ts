@@ -16,7 +16,8 @@ import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
 import { createStation } from './station.ts'
-import { openTagKeyStore, type SharedBatches, type TagKeyStore } from './store.ts'
+import type { SharedBatch, SharedBatches } from './shared.ts'
+import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { testFolder } from '../../../test/support/folder.ts'
@@ -174,7 +175,7 @@ const stationKek = Uint8Array.from(randomBytes(32))
 const statuses = new Map<string, BatchStatus>()
 const shared = {
   putBatch: async () => true,
-  batch: async (id: string) => ({ status: statuses.get(id) ?? 'active' }),
+  batches: async () => [...statuses].map(([id, status]) => ({ id, epoch: 0, status, settings: {} })),
 }
 
 describe('application masters', () => {
@@ -335,23 +336,24 @@ describe('keys that are replaced while the verifier runs', () => {
   })
 
   it('come into the database with the next reload, where that did not answer when the batch was made', async () => {
-    const batches = new Map<string, { status: BatchStatus }>()
+    const batches = new Map<string, SharedBatch>()
     let answers = false
     const fallible: SharedBatches = {
-      async putBatch({ id, status }) {
+      async putBatch(batch) {
         if (!answers) throw new Error('it fails over')
-        batches.set(id, { status })
+        batches.set(batch.id, batch)
         return true
       },
-      batch: async (id) => batches.get(id),
+      batches: async () => [...batches.values()],
     }
     const { store } = await openStore(fallible)
     await assert.rejects(store.add(testBatch({ id: 'half' })), /fails over/)
     await assert.rejects(store.reload(), /fails over/)
     answers = true
     await store.reload()
-    assert.deepEqual([...batches], [['half', { status: 'active' }]])
-    batches.set('half', { status: 'revoked' })
+    const [made, ...more] = batches.values()
+    assert.deepEqual([made?.id, made?.status, more], ['half', 'active', []])
+    batches.set('half', { ...(made ?? assert.fail()), status: 'revoked' })
     await store.reload()
     assert.equal(batches.get('half')?.status, 'revoked', 'what the database has stays')
   })

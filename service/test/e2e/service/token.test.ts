@@ -105,7 +105,7 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
       },
     }
     const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
-    const shared = { putBatch: async () => true, batch: async () => undefined }
+    const shared = { putBatch: async () => true, batches: async () => [] }
     const store = await openTagKeyStore({ folder, keyFile, shared, keyStore })
     assert.ok((await store.create({ id: 'watches', demo: true })).ok)
     const reopened = await openTagKeyStore({ folder, keyFile, shared, keyStore: counting })

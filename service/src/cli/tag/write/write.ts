@@ -120,7 +120,7 @@ async function createWriter(session: Session, options: Options, list: ChipList |
   const { store, dataDir } = session
   const { tagKeys, tags } = store
   const { batch: batchId, originality = false } = options
-  const batch = getBatch(store, batchId)
+  const batch = await getBatch(store, batchId)
   const shared = list === null ? layOut(requiredAddress(options), batch) : null
   const masters = await getMasters(store, batch)
   const urls = new Map<string, string>()

@@ -1,0 +1,163 @@
+/** Instances have a key folder each and one database, which decides whose keys are those of a batch (decisions 0006). */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { copyFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import type { Database } from '../../db/database.ts'
+import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
+import { testFolder } from '../../../test/support/folder.ts'
+import { testBatch, testTag } from '../../../test/support/tap/tags.ts'
+import { createReplayLedger } from '../replay-ledger.ts'
+import { createAuthenticate } from '../sun/authenticate.ts'
+import { createTagHash } from '../tag-hash.ts'
+import { tagStore } from '../tag-registry.ts'
+import { createVerifyTap } from '../verify-tap.ts'
+import type { BatchRecord } from './batch.ts'
+import { writeKeyFile } from './key-file.ts'
+import { openTagKeyStore, tagKeyFile } from './store.ts'
+
+const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
+
+describe('the keys of a batch on several instances', () => {
+  let database: Database
+  before(async () => void (database = await openEmptyPglite('migrated')))
+  after(() => database.close())
+
+  let instances = 0
+  /** An instance with a key folder, by default of its own. `answer` gives what a tap gets there. */
+  async function instance(folder = testFolder()) {
+    const shared = tagStore(database)
+    const store = await openTagKeyStore({ folder, keyFile, shared, readingMs: 0 })
+    const { keys, missing } = store
+    const authenticate = createAuthenticate({ keys })
+    const ledger = createReplayLedger({ sql: database })
+    const verifyTap = createVerifyTap({
+      keys,
+      missing,
+      authenticate,
+      ledger,
+      tagHash: createTagHash({ scheme: 'keccak-uid' }),
+    })
+    const answer = async (tap: { picc: string; cmac: string }) => {
+      const result = await verifyTap(tap)
+      return result.kind === 'counterfeit' ? result.reason : result.kind
+    }
+    return { folder, store, answer }
+  }
+  const copied = (from: { folder: string }, to: { folder: string }) =>
+    copyFile(tagKeyFile(from.folder), tagKeyFile(to.folder))
+  const copyOf = (batch: BatchRecord) => ({
+    ...batch,
+    fileMaster: batch.fileMaster.slice(),
+    metaKey: batch.metaKey?.slice() ?? assert.fail(),
+  })
+  const newId = () => `batch-${(instances += 1)}`
+  /** A batch of two instances, and others of the first instance alone are revoked, so that nothing else is missing. */
+  async function pair() {
+    await database.query(`update tag_batch set status = 'revoked'`)
+    const id = newId()
+    const [one, other] = [await instance(), await instance()]
+    const former = testBatch({ id })
+    const tag = await testTag(copyOf(former))
+    assert.ok((await one.store.add(copyOf(former))).ok)
+    await copied(one, other)
+    await other.store.reload()
+    assert.deepEqual([await other.answer(tag.next()), await one.answer(tag.next())], ['tapped', 'tapped'])
+    return { id, one, other, former, tag }
+  }
+
+  it('are no longer accepted by any of them once one has others', async () => {
+    const { id, one, other, tag } = await pair()
+    const next = testBatch({ id })
+    const nextTag = await testTag(copyOf(next))
+    assert.ok((await one.store.rekey(next)).ok)
+    assert.deepEqual([await one.answer(tag.next()), await one.answer(nextTag.next())], ['unknown_batch', 'tapped'])
+    for (const stale of [other, await instance(other.folder)]) {
+      assert.deepEqual(await stale.store.missing(), [id])
+      for (const each of [tag, nextTag]) assert.equal(await stale.answer(each.next()), 'not_configured')
+    }
+    assert.deepEqual(await one.store.missing(), [], 'the start of another one changed nothing')
+    await copied(one, other)
+    await other.store.reload()
+    assert.deepEqual([await other.answer(tag.next()), await other.answer(nextTag.next())], ['unknown_batch', 'tapped'])
+  })
+
+  it('are those of the instance whose operator says so', async () => {
+    const { id, one, other, former, tag } = await pair()
+    assert.ok((await one.store.rekey(testBatch({ id }))).ok)
+    assert.equal(await other.answer(tag.next()), 'not_configured')
+    assert.ok((await other.store.rekey(copyOf(former))).ok)
+    assert.deepEqual([await other.answer(tag.next()), await one.answer(tag.next())], ['tapped', 'not_configured'])
+  })
+
+  it('that an instance lacks make it no judge of other taps, until the batch is revoked', async () => {
+    const { one, other } = await pair()
+    const fresh = testBatch({ id: newId() })
+    const [tag, foreign] = [await testTag(copyOf(fresh)), await testTag(testBatch({ id: 'foreign' }))]
+    assert.ok((await one.store.add(fresh)).ok)
+    assert.deepEqual([await other.store.missing(), await other.answer(tag.next())], [[fresh.id], 'not_configured'])
+    assert.equal(await other.answer(foreign.next()), 'not_configured')
+    assert.deepEqual([await one.answer(tag.next()), await one.answer(foreign.next())], ['tapped', 'unknown_batch'])
+    await tagStore(database).setBatchStatus(fresh.id, 'revoked')
+    assert.equal(await other.answer(foreign.next()), 'unknown_batch')
+  })
+
+  it('are not compared where no fingerprint is in the database, or the batch is not', async () => {
+    const { id, one, other, tag } = await pair()
+    await database.query(`update tag_batch set settings = settings - 'keys' where id = $1`, [id])
+    await writeKeyFile(tagKeyFile(one.folder), [testBatch({ id })], keyFile)
+    await one.store.reload()
+    assert.deepEqual([await one.answer(tag.next()), await other.answer(tag.next())], ['unknown_batch', 'tapped'])
+    const restarted = await instance(one.folder)
+    assert.deepEqual([await restarted.store.missing(), await other.store.missing()], [[], []], 'a start writes none')
+    await database.query('delete from tag_batch where id = $1', [id])
+    assert.equal(await other.answer(tag.next()), 'tapped')
+  })
+
+  it('are others when the epoch or the input of the MAC is another', async () => {
+    for (const change of [{ epoch: 1 }, { macInput: 'picc' as const }]) {
+      const { id, other, former, tag } = await pair()
+      await writeKeyFile(tagKeyFile(other.folder), [{ ...former, ...change }], keyFile)
+      await other.store.reload()
+      assert.deepEqual([await other.store.missing(), await other.answer(tag.next())], [[id], 'not_configured'])
+    }
+  })
+
+  it('are of one batch for ever, on all instances', async () => {
+    const { id, one, other, former } = await pair()
+    const [twin, third] = [{ ...copyOf(former), id: newId() }, await instance()]
+    const sentence = new RegExp(`^Batch ${id} has these keys, or had them`)
+    const refused = async (made: ReturnType<typeof third.store.add>) => {
+      const answer = await made
+      assert.match(answer.ok ? '' : answer.error, sentence)
+    }
+    await refused(third.store.add(copyOf(twin)))
+    assert.ok((await one.store.rekey(testBatch({ id }))).ok)
+    await refused(third.store.add(copyOf(twin)))
+    assert.ok((await third.store.add(testBatch({ id: twin.id }))).ok)
+    await refused(third.store.rekey(copyOf(twin)))
+    const copy = { ...copyOf(former), id: newId() }
+    await writeKeyFile(tagKeyFile(other.folder), [copy], keyFile)
+    await other.store.reload()
+    assert.deepEqual(await other.store.missing(), [id, twin.id, copy.id], 'nor from a file that was copied')
+  })
+
+  it('do not count where the database holds batches for demonstrations only', async () => {
+    const { id } = await pair()
+    const production = { folder: testFolder(), keyFile: { ...keyFile, demo: false }, shared: tagStore(database) }
+    assert.deepEqual(await (await openTagKeyStore(production)).missing(), [])
+    const demo = await openTagKeyStore({ ...production, keyFile })
+    assert.deepEqual(await demo.missing(), [id])
+    const gateway = await openTagKeyStore({ ...production, keyFile: null })
+    assert.deepEqual(await gateway.missing(), [], 'no verifier')
+  })
+
+  it('are as they were read last while the database does not answer', async () => {
+    const { id, one, other, tag } = await pair()
+    assert.ok((await one.store.rekey(testBatch({ id }))).ok)
+    assert.equal(await other.answer(tag.next()), 'not_configured')
+    await database.exec('alter table tag_batch rename to away')
+    assert.deepEqual(await other.store.missing(), [id])
+    await database.exec('alter table away rename to tag_batch')
+  })
+})
