@@ -11,6 +11,7 @@ import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { aloneCommandsOf, assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
+import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 let world: World
@@ -195,6 +196,20 @@ describe('touchstone tag batch rekey', () => {
       /^Batch chips has other keys: scheme tagit-sdm.*\nProved by tag/,
     )
     assert.deepEqual([await verdictOf(tag), await verdictOf(changed)], ['counterfeit', 'unbound'])
+  })
+
+  it('makes the keys of this folder the newest again with --keep', async () => {
+    await ok('tag', 'batch', 'create', 'restored', '--demo')
+    const list = () => ok('tag', 'batch', 'list')
+    const other = `update tag_batch set settings = jsonb_set(settings, '{keys}', '"ab"') where id = 'restored'`
+    await world.components.database.query(other)
+    await until(async () => /^restored .* others here/m.test(await list()))
+    const keys = ['tag', 'keys', '--batch', 'restored', '--uid', '04112233445566', '--host', 'a.example']
+    assert.match(await refused(...keys), /^The keys of batch restored in this data folder are not the newest/)
+    assert.match(await refused('tag', 'batch', 'rekey', 'restored', '--keep', '--mac-input', 'picc'), /^With --keep/)
+    assert.match(await ok('tag', 'batch', 'rekey', 'restored', '--keep'), /^Batch restored has the keys of this folder/)
+    assert.match(await list(), /^restored .* here +demo/m)
+    await ok(...keys)
   })
 
   it('makes random keys only while no tag of the batch exists', async () => {

@@ -9,11 +9,13 @@ import { touchstone } from '../../support/processes/cli.ts'
 import { makeReadOnly } from '../../support/read-only.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
+import { checkKeys } from '../../../src/cli/doctor/keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
 import { tagKeyFile } from '../../../src/tap/keys/store.ts'
 import { issuerKeyFile } from '../../../src/passport/signing/issuer.ts'
 
+const kek = `${'6b'.repeat(31)}01`
 const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
 
 describe('keys of a fleet', { skip: noPostgres }, () => {
@@ -40,7 +42,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const settings = {
       DATA_DIR: join(root, folder),
       DATABASE_URL: database.url,
-      TAG_KEK: `${'6b'.repeat(31)}01`,
+      TAG_KEK: kek,
       STATION_KEK: `${'73'.repeat(31)}03`,
       ...env,
     }
@@ -74,6 +76,19 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const [from, to] = folders.map(tagKeyFile) as [string, string]
     await copyFile(from, to)
     assert.ok(await eventually(() => verifier.tagKeys.record('copied-later') !== undefined))
+  })
+
+  it('that are not here are named by touchstone doctor', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    const env = { DATABASE_URL: own.url }
+    assert.ok((await (await open('made', env)).tagKeys.create({ id: 'autumn' })).ok)
+    const faults = async (folder: string) =>
+      (await checkKeys(readConfig({ ...env, DATA_DIR: join(root, folder), TAG_KEK: kek })))
+        .filter(({ state }) => state === 'wrong')
+        .map(({ what }) => what)
+    assert.deepEqual(await faults('made'), [])
+    assert.match((await faults('lacking')).join(), /^The newest keys of autumn are not here: /)
   })
 
   it('of a revoked batch stay revoked after a start with a former key file, and after one on a new database', async () => {
