@@ -27,6 +27,7 @@ for (const { name, open, skip } of testDatabases())
       const piccs = new Map<string, Uint8Array>()
       const one = (batch: number) => ({ batchId: ids[batch] ?? '', epoch: epochs[batch] ?? 0 })
       return {
+        ids,
         uid,
         tap: async (batch: number, counter: number) => {
           const link = `${batch} ${counter}`
@@ -69,6 +70,22 @@ for (const { name, open, skip } of testDatabases())
         [await tap(0, 6), await register(0), await tap(0, 5), await tap(0, 7)],
         ['FRESH', 'registered', 'REPLAY', 'FRESH'],
       )
+    })
+
+    it('stay used up in a row that an earlier version took over, which kept no former counters', async () => {
+      for (const isRegistered of [false, true]) {
+        const { ids, uid, tap, setStatus, forget, register } = await chipOf([0, 0])
+        assert.equal(await tap(0, 2), 'FRESH')
+        await setStatus(0, 'revoked')
+        assert.equal(await tap(1, 3), 'FRESH')
+        await database.query('update tag set former_counters = null where uid = $1', [uid])
+        await database.query('update tag_batch set taps_taken_back_at = now() where id = $1', [ids[0]])
+        await setStatus(1, 'revoked')
+        await setStatus(0, 'active')
+        await forget()
+        if (isRegistered) assert.equal(await register(0), 'registered')
+        assert.deepEqual([await tap(0, 2), await tap(0, 4)], ['REPLAY', 'FRESH'])
+      }
     })
 
     it('stay used up when the chip is registered in an earlier life, and in the later one again', async () => {
