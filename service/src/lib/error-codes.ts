@@ -51,6 +51,12 @@ export const errorCodes = {
     remedy: 'Read the message and `locations`.',
     graphql: 'BAD_USER_INPUT',
   },
+  PERSISTED_QUERY_NOT_SUPPORTED: {
+    meaning:
+      'The service keeps no documents by their hash. The message is `PersistedQueryNotSupported`, which clients compare.',
+    remedy: 'Send the text of the document in `query`. Clients of Apollo and urql do so by themselves.',
+    graphql: 'PERSISTED_QUERY_NOT_SUPPORTED',
+  },
   EVENTS_GONE: {
     meaning:
       'Events after this position are no longer kept (`EVENT_RETENTION_DAYS`), or the database was restored from before it.',

@@ -91,12 +91,21 @@ describe('trusted documents', () => {
 
   it('need a service that keeps them', async () => {
     const open = await startGraphql(database)
-    const response = await fetch(`${open.url}/graphql`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${open.key}` },
-      body: JSON.stringify({ extensions: apollo, variables }),
-    })
-    assert.match(JSON.stringify(await response.json()), /keeps no documents by their hash.*BAD_USER_INPUT/)
+    const errorOf = async (body: object) => {
+      const response = await fetch(`${open.url}/graphql`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${open.key}` },
+        body: JSON.stringify({ ...body, variables }),
+      })
+      return ((await response.json()) as Answer).errors?.[0]
+    }
+    for (const body of [{ documentId: hashOf(named) }, { extensions: apollo }]) {
+      const error = await errorOf(body)
+      assert.deepEqual(
+        [error?.message, error?.extensions.code],
+        ['PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED'],
+      )
+    }
     assert.equal((await open.ask(other)).errors.length, 0)
     await open.end()
   })

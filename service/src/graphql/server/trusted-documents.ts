@@ -55,7 +55,7 @@ export function prepareTrusted(prepare: PrepareOperation, documents: TrustedDocu
     const { query, documentId, extensions } = request
     const hash = hashOf({ documentId, extensions })
     if (documents === null)
-      return hash === undefined || query !== '' ? prepare(request) : rejectedOperation('BAD_USER_INPUT', keepsNone)
+      return hash === undefined || query !== '' ? prepare(request) : rejectedOperation(...keepsNone)
     if (hash === undefined) return texts.has(query) ? prepare(request) : rejectedOperation('FORBIDDEN', untrusted)
     const document = documents.get(hash)
     if (document === undefined) return rejectedOperation('FORBIDDEN', untrusted)
@@ -65,7 +65,8 @@ export function prepareTrusted(prepare: PrepareOperation, documents: TrustedDocu
   }
 }
 
-const keepsNone = 'This service keeps no documents by their hash: send the text of the document in query.'
+/** Clients with automatic persisted queries send the text next if they read this code or, as urql, this message. */
+const keepsNone = ['PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported'] as const
 const untrusted =
   'This service runs trusted documents only, and this is none of them: send the SHA-256 of one as documentId or extensions.persistedQuery.sha256Hash.'
 
