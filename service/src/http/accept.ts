@@ -30,9 +30,12 @@ export function qualityOf(ranges: readonly MediaRange[], type: string): number {
   return range === undefined ? 0 : namedQuality(ranges, range)
 }
 
-/** Returns whether a browser navigates: it names HTML, and prefers it to JSON. A program that accepts anything does not. */
+/**
+ * Returns whether a browser navigates: it names HTML and XHTML, and prefers HTML to JSON. Programs that name HTML, as Java does by default,
+ * do not name XHTML.
+ */
 export function prefersPage(accept: string | null): boolean {
-  if (accept === null || !/text\/html/i.test(accept)) return false // most programs, at a fraction of the cost
+  if (accept === null || !/application\/xhtml\+xml/i.test(accept)) return false // most programs, at a fraction of the cost
   const ranges = mediaRanges(accept)
   return namedQuality(ranges, 'text/html') > qualityOf(ranges, 'application/json')
 }

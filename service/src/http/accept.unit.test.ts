@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { negotiate, signedForms } from './accept.ts'
+import { negotiate, prefersPage, signedForms } from './accept.ts'
 
 const unsigned = 'application/ld+json'
 const jwt = 'application/vc+jwt'
@@ -42,6 +42,20 @@ const table: readonly (readonly [string | null, string, string | null])[] = [
   ['application/vc;profile="a, application/ld+json', embedded, null],
   ['text/html, application/vc+jwt;q=0.1', jwt, unsigned],
 ]
+
+describe('a navigation of a browser', () => {
+  const table: readonly (readonly [string | null, boolean])[] = [
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true], // Firefox, Safari
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8,a/b;v=b3;q=0.7', true], // Chrome
+    ['text/html, application/xhtml+xml, application/json', false],
+    ['text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2', false], // Java's HttpURLConnection
+    ['text/html, */*; q=0.01', false], // a script of jQuery
+    ['*/*', false],
+    [null, false],
+  ]
+  for (const [accept, expected] of table)
+    it(`${expected ? 'is' : 'is not'} Accept ${accept}`, () => assert.equal(prefersPage(accept), expected))
+})
 
 describe('the form of a passport', () => {
   for (const [accept, on, off] of table) {
