@@ -134,12 +134,30 @@ describe('the OpenAPI description', () => {
   })
 
   it('describes what a generated client has to send', () => {
-    const named = (id: string) => operationOf(id).parameters.map(({ name }) => name)
-    for (const { operationId, parameters } of contract.operations) {
+    for (const { operationId, path, parameters } of contract.operations) {
       const names = parameters.map(({ name }) => name)
       if (names.includes('picc')) assert.ok(names.includes('b'), `${operationId} has the hint of the batch`)
+      const version = parameters.find(({ name }) => name === 'A2A-Version')
+      assert.equal(version?.required, path.startsWith('/a2a') ? true : undefined, operationId)
     }
-    assert.ok(named('verifyTap').includes('b'))
+    const queryOf = (id: string) => operationOf(id).parameters.filter((parameter) => parameter.in === 'query')
+    const filters = 'contextId includeArtifacts historyLength pageSize pageToken status statusTimestampAfter'
+    assert.deepEqual(
+      queryOf('listTasks').map(({ name }) => name),
+      filters.split(' '),
+    )
+    assert.deepEqual(
+      queryOf('getTask').map(({ name }) => name),
+      ['historyLength'],
+    )
+    assert.deepEqual(
+      queryOf('readReputation').map(({ name, schema }) => [name, (schema as { type?: string }).type]),
+      [
+        ['tag1', 'array'],
+        ['tag2', 'string'],
+        ['reviewers', 'array'],
+      ],
+    )
   })
 
   it('has no route, tag or URL of the gateway where an instance has none', () => {
