@@ -6,7 +6,7 @@ import { isObject } from './lib/json.ts'
 import { parseTokenId } from './rules/token-id.ts'
 import type { Verdict } from './rules/verdict.ts'
 
-const failureCodes = ['INVALID_TOKEN_ID', 'ASSET_NOT_FOUND', 'RATE_LIMITED', 'CHAIN_UNAVAILABLE'] as const
+const failureCodes = ['INVALID_TOKEN_ID', 'ASSET_NOT_FOUND', 'RATE_LIMITED', 'CHAIN_UNAVAILABLE', 'INTERNAL'] as const
 
 /** The error body of the keyless read (spec §2.4). Branch on `code`; `message` is for people. */
 export type VerdictFailure = {

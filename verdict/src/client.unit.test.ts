@@ -65,7 +65,7 @@ describe('createClient', () => {
     await assert.rejects(clientOf(201, verdict).client.verdict(6n), bad(201))
   })
 
-  for (const code of ['INVALID_TOKEN_ID', 'ASSET_NOT_FOUND', 'RATE_LIMITED', 'CHAIN_UNAVAILABLE'])
+  for (const code of ['INVALID_TOKEN_ID', 'ASSET_NOT_FOUND', 'RATE_LIMITED', 'CHAIN_UNAVAILABLE', 'INTERNAL'])
     it(`returns the error body of ${code}, with the seconds to wait where they are readable`, async () => {
       const error = { code, message: 'why' }
       const of = (seconds?: string) =>
@@ -87,7 +87,7 @@ describe('createClient', () => {
 
   it('does not take another body for an error', async () => {
     const bodies: unknown[] = [null, [], 'x', 7, {}, { error: null }, { error: 'x' }, { error: [] }, { error: {} }]
-    for (const body of [...bodies, { error: { code: 'TEAPOT', message: '' } }, { error: { code: 'INTERNAL' } }])
+    for (const body of [...bodies, { error: { code: 'TEAPOT', message: '' } }, { error: { code: 'NOT_A_CODE' } }])
       await assert.rejects(clientOf(500, body).client.verdict(6n), bad(500))
     const error = { code: 'ASSET_NOT_FOUND', message: 'No such asset.' }
     await assert.rejects(clientOf(200, { version: '1', error }).client.verdict(6n), bad(200))
