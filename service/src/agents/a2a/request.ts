@@ -37,9 +37,19 @@ function skillIn(text: string): ToolName | undefined {
   return /histor/i.test(text) ? 'get_lifecycle_history' : undefined
 }
 
-/** Returns the only number of a text, if it can be a token id. Digits in a word, a fraction or a negative number do not count. */
+/** Words for other numbers of an item. */
+const otherNumbers = /\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
+
+/**
+ * Returns the only number of a text, if it can be a token id. Digits in a word, a fraction, a negative number, a price or a share do not
+ * count. Where the text names another number of the item, nothing is guessed (decisions/0039).
+ */
 function onlyNumberIn(text: string): string | null {
-  const numbers = text.match(/\d+/g) ?? []
-  const whole = /(?<![\p{L}\p{N}_.,])(?<!(?<![\p{L}\p{N}])-)\d+(?![\p{L}\p{N}_]|[.,]\d)/u.exec(text)?.[0]
+  if (otherNumbers.test(text)) return null
+  const numbers = text.match(/\p{N}+/gu) ?? []
+  const whole =
+    /(?<![\p{L}\p{N}_.,])(?<!\p{Sc}\s?)(?<!(?<![\p{L}\p{N}])-)\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰])/u.exec(
+      text,
+    )?.[0]
   return numbers.length === 1 && whole !== undefined && parseTokenId(whole) !== null ? whole : null
 }

@@ -10,6 +10,7 @@ const run = (skill: string, args: object) => ({ kind: 'run', skill, args })
 describe('the request in a message', () => {
   it('takes the only number of a text, and the skill that its words name', () => {
     assert.deepEqual(inText('Is product #42 genuine?'), run('verify_asset', { token_id: '42' }))
+    assert.deepEqual(inText('Is the clean watch, token 42, what it seems?'), run('verify_asset', { token_id: '42' }))
     assert.deepEqual(inText('token-42'), run('verify_asset', { token_id: '42' }))
     assert.deepEqual(inText('Was 00042 flagged?'), run('check_flagged', { token_id: '00042' }))
     assert.deepEqual(inText('Show me the history of 42.'), run('get_lifecycle_history', { token_id: '42' }))
@@ -28,6 +29,16 @@ describe('the request in a message', () => {
     '٤٢',
     '9'.repeat(79),
     '1_000',
+    'Is the satchel with serial number 5 genuine?',
+    'S/N 5',
+    'the GTIN is 09520001000003',
+    'SKUs: 5',
+    '5€',
+    '5 €',
+    '$5',
+    '5%',
+    '٥ or 5',
+    '5 ½',
   ])
     it(`finds no token id in ${JSON.stringify(text.slice(0, 20))}`, () => {
       assert.deepEqual(inText(text), { kind: 'no token id', skill: 'verify_asset' })
