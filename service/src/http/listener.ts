@@ -81,10 +81,9 @@ export async function listen(options: {
     const rejection = rejectionOf(request, options.onBroken)
     if (draining || rejection !== undefined) response.shouldKeepAlive = false
     if (rejection === undefined) return answer(request, response)
-    const [status, content] = rejection
-    const body = JSON.stringify(content)
-    response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body, request)).end(body)
+    reject(request, response, rejection)
   })
+  server.on('checkExpectation', (request, response) => reject(request, response, unmet)) // Expect: 100-continue is met by Node
   const { onUpgrade } = options
   if (onUpgrade !== undefined)
     server.on('upgrade', (request, socket, head) => {
@@ -147,6 +146,11 @@ async function bind(
   }
 }
 
+function reject(request: IncomingMessage, response: ServerResponse, [status, content]: Rejection): void {
+  const body = JSON.stringify(content)
+  response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body, request)).end(body)
+}
+
 /** Limits the target and the headers of a request together. */
 const mostHeaderBytes = 16_384
 
@@ -204,6 +208,7 @@ function rejectionHeaders(body: string, request?: IncomingMessage) {
 }
 
 const notHttp: Rejection = ['400 Bad Request', { error: 'The request is not valid HTTP.' }]
+const unmet: Rejection = ['417 Expectation Failed', { error: 'The only expectation that can be met is 100-continue.' }]
 const tooLarge: Rejection = [
   '431 Request Header Fields Too Large',
   { error: 'The request line and headers may have at most 16 kB together.' },

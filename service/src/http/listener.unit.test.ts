@@ -54,6 +54,7 @@ describe('a listener', () => {
       ['GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\nConnection: close\r\n\r\n', 400],
       ['GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n', 400],
       ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+      ['GET / HTTP/1.1\r\nHost: a\r\nExpect: the unexpected\r\n\r\n', 417],
       [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ] as const) {
       const answer = await raw(listener.port, text)
