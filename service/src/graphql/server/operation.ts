@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { execute, getOperationAST, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import { createHandler } from 'graphql-http'
-import { parseRequestTarget, requestIdFor } from '../../http/request.ts'
+import { getHeader, parseRequestTarget, requestIdFor } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { retryAfterSeconds } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -57,7 +57,7 @@ export function createHttpOperation({ prepare, createContext, formatError, ...ti
     const parts = operationRequest(request, body)
     const [text, { status, headers = {} }] = await handler({
       ...parts,
-      headers: request.headers,
+      headers: { get: (name) => readHeader(request, name) },
       raw: request,
       context: key,
     })
@@ -66,6 +66,12 @@ export function createHttpOperation({ prepare, createContext, formatError, ...ti
     if (text !== null && status !== 405) return [text, { status, headers }] // its own body of a 405 has neither code nor media type
     return requestFailure(status, headers)
   }
+}
+
+/** graphql-http knows no quotes around the value of a parameter (RFC 9110 §5.6.6). */
+function readHeader(request: IncomingMessage, name: string): string | null {
+  const value = getHeader(request, name) ?? null
+  return name === 'content-type' && value !== null ? value.replaceAll('"', '') : value
 }
 
 const needsStream = 'Send a subscription with Accept: text/event-stream, or over a WebSocket.'

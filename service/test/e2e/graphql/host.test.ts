@@ -159,6 +159,7 @@ describe('the GraphQL host', () => {
     assert.equal((await post(typename, { 'Content-Encoding': 'gzip' })).status, 415)
     assert.equal((await post(new Uint8Array([0x7b, 0xff, 0x7d]))).status, 400)
     assert.equal((await post(typename, { 'Content-Type': 'text/plain' })).status, 415)
+    assert.equal((await post(typename, { 'Content-Type': 'application/json; charset="utf-8"' })).status, 200)
     for (const body of ['', '[]', '{}', '{"query": 7}', 'null', `[${typename}]`]) {
       const response = await post(body)
       assert.deepEqual([response.status, await codeOf(response)], [400, 'BAD_USER_INPUT'], body)
