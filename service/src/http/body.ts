@@ -6,9 +6,14 @@ export type BodyLimits = {
   readonly maxBytes: number
   /** The deadline of the whole body. Left out: only the listener's timeout for requests applies. */
   readonly timeoutMs?: number
-  /** A body that is too large is discarded up to here before its rejection. So the client reads the response. Node requests only. */
+  /** A body that declares more than `maxBytes` is read and discarded up to here, too. Left out: it is rejected at once. Node requests only. */
   readonly drainBytes?: number
 }
+
+/** A body that is too large is discarded up to here before its rejection. Otherwise the client may fail to send it, and lose the response. */
+export const mostDrained = 4 * 1024 * 1024
+/** A client that sends nothing for so long while its body is discarded gets the response. */
+const drainIdleMs = 300
 
 /** `aborted`: the client closed the connection, so that no response can be sent. */
 export type BodyFailure = 'too-large' | 'too-slow' | 'encoded' | 'not-utf8' | 'aborted'
@@ -21,7 +26,7 @@ export type Body = { readonly ok: true; readonly text: string } | { readonly ok:
 export async function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Body> {
   const { headers } = request
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return failed('encoded')
-  if (Number(headers['content-length'] ?? 0) > readLimit(limits)) return failed('too-large')
+  if (Number(headers['content-length'] ?? 0) > (limits.drainBytes ?? limits.maxBytes)) return failed('too-large')
   return decoded(await requestBytes(request, limits))
 }
 
@@ -41,16 +46,12 @@ export async function readWebBody({ headers, body }: Request, limits: BodyLimits
   }
 }
 
-function readLimit({ maxBytes, drainBytes = 0 }: BodyLimits): number {
-  return Math.max(maxBytes, drainBytes)
-}
-
 function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buffer | BodyFailure> {
-  const { maxBytes, timeoutMs } = limits
+  const { maxBytes, timeoutMs, drainBytes = mostDrained } = limits
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => settle('too-slow'), timeoutMs)
+    let timer = timeoutMs === undefined ? undefined : setTimeout(() => settle('too-slow'), timeoutMs)
 
     function settle(result: Buffer | BodyFailure): void {
       clearTimeout(timer)
@@ -62,9 +63,11 @@ function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buf
     }
     function take(chunk: Buffer): void {
       size += chunk.length
-      if (size <= maxBytes) chunks.push(chunk)
-      else if (size > readLimit(limits)) settle('too-large')
-      else chunks.length = 0
+      if (size <= maxBytes) return void chunks.push(chunk)
+      if (size > drainBytes) return settle('too-large')
+      chunks.length = 0
+      clearTimeout(timer)
+      timer = setTimeout(() => settle('too-large'), drainIdleMs)
     }
     const end = () => settle(size > maxBytes ? 'too-large' : Buffer.concat(chunks, size))
     const abort = () => settle('aborted')
@@ -80,11 +83,15 @@ async function streamBytes(
   const chunks: Uint8Array[] = []
   let size = 0
   for (;;) {
-    const read = await reader.read()
-    if (read.done) return Buffer.concat(chunks, size)
+    const isTooLarge = size > maxBytes
+    const next = reader.read()
+    const read = isTooLarge ? await withDeadline(next, drainIdleMs, { onTimeout: () => null }) : await next
+    if (read === null) return 'too-large'
+    if (read.done) return isTooLarge ? 'too-large' : Buffer.concat(chunks, size)
     size += read.value.length
-    if (size > maxBytes) return 'too-large'
-    chunks.push(read.value)
+    if (size > mostDrained) return 'too-large'
+    if (size > maxBytes) chunks.length = 0
+    else chunks.push(read.value)
   }
 }
 

@@ -48,7 +48,6 @@ describe('the body of a Node request', () => {
   it('is rejected when it is too large, declared or not', async () => {
     const large = { ok: false, because: 'too-large' }
     assert.deepEqual(await bodyOf([head('Content-Length: 11')]), large)
-    assert.deepEqual(await bodyOf([head('Transfer-Encoding: chunked'), 'b\r\n01234567890\r\n']), large)
     assert.deepEqual(await bodyOf([head('Content-Length: 10'), '0123456789']), { ok: true, text: '0123456789' })
   })
 
@@ -60,6 +59,10 @@ describe('the body of a Node request', () => {
       ok: false,
       because: 'too-large',
     })
+    assert.ok(complete.is)
+    complete.is = false
+    const undeclared = [head('Transfer-Encoding: chunked'), 'b\r\n01234567890\r\n', '0\r\n\r\n']
+    assert.deepEqual(await bodyOf(undeclared, limits, onRequest), { ok: false, because: 'too-large' })
     assert.ok(complete.is)
     const more = bodyOf([head('Transfer-Encoding: chunked'), 'b\r\n01234567890\r\n'], drained)
     assert.deepEqual(await more, { ok: false, because: 'too-large' })
@@ -108,6 +111,18 @@ describe('the body of a web request', () => {
     ] as const
     for (const [request, because] of reasons)
       assert.deepEqual(await readWebBody(request, limits), { ok: false, because })
+  })
+
+  it('without a length is drained before it is rejected', async () => {
+    let taken = 0
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      taken += 1
+      if (taken < 5) controller.enqueue(new Uint8Array(9))
+      else controller.close()
+    }
+    const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))
+    assert.deepEqual(await readWebBody(request, limits), { ok: false, because: 'too-large' })
+    assert.equal(taken, 5)
   })
 
   it('is cancelled when it is slow', async () => {

@@ -4,7 +4,7 @@
  * local server under the page's host name, so that both headers are checked.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { readBody } from '../../http/body.ts'
+import { mostDrained, readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdFor, runForRequest } from '../../http/request.ts'
@@ -68,7 +68,7 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
   async function post(request: IncomingMessage, response: ServerResponse, shared: Headers): Promise<void> {
     if (!isJson(request.headers['content-type'])) return sendRejection(response, 'CONTENT_TYPE_NOT_SUPPORTED', shared)
     // The listener bounds how long a body may take.
-    const read = await readBody(request, { maxBytes: maxBodyBytes })
+    const read = await readBody(request, { maxBytes: maxBodyBytes, drainBytes: mostDrained })
     if (!read.ok && read.because === 'aborted') return void response.destroy()
     if (!read.ok && read.because === 'too-large') return sendRejection(response, 'BODY_TOO_LARGE', shared)
     const body = read.ok ? parseJson(read.text) : undefined

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { checksumAddress, type Hex, type PublishedKey } from '@touchstone/verdict'
 import type { LocalAccount } from 'viem'
 import type { Verdicts } from '../../assets/verdicts.ts'
-import { readBody } from '../../http/body.ts'
+import { mostDrained, readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
@@ -208,7 +208,7 @@ const figureMs = 2_000
 const answerMs = 28_000
 
 /** JSON is parsed under any content type, because some clients lose theirs when they retry. Excess is drained, so that the client reads the 413. */
-const bodyLimits = { maxBytes: 16 * 1024, drainBytes: 4 * 1024 * 1024 }
+const bodyLimits = { maxBytes: 16 * 1024, drainBytes: mostDrained }
 
 /** One request to POST /verify. `client` is its name for the quotas. */
 type Sale = {
