@@ -203,6 +203,7 @@ export const errorCodes = {
   BODY_TOO_SLOW: {
     meaning: 'The body did not arrive in time.',
     remedy: 'Send it again.',
+    rest: 408,
     a2a: ['BODY_TOO_SLOW', -32_600, 408, 'DEADLINE_EXCEEDED'],
   },
   RATE_LIMITED: {

@@ -19,6 +19,7 @@ import {
   retryAfterSeconds,
   ServiceError,
 } from '../../lib/errors.ts'
+import { errorCodes } from '../../lib/error-codes.ts'
 import type { Log } from '../../lib/log.ts'
 
 export type Env = { Bindings: Partial<HttpBindings> }
@@ -81,12 +82,13 @@ export function createRequestHelpers({
   }
 }
 
-/** Reads the body. Where a part of it may be left unread, the answer ends the connection. */
+/** Reads the body. Where a part of it may be left unread, the answer ends the connection. Throws BODY_TOO_SLOW. */
 export async function readBodyOf(c: Context<Env>, limits: BodyLimits): Promise<Body> {
   const body = await readWebBody(c.req.raw, limits)
   const outgoing = c.env?.outgoing as ServerResponse | undefined
   if (!body.ok && (body.because === 'too-large' || body.because === 'too-slow'))
     outgoing?.setHeader('Connection', 'close')
+  if (!body.ok && body.because === 'too-slow') throw new ServiceError('BODY_TOO_SLOW', errorCodes.BODY_TOO_SLOW.meaning)
   return body
 }
 

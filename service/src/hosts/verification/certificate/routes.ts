@@ -93,18 +93,18 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       return refuse(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
     const signer = issuer.signerFor(did)
-    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c) : null
-    const as = fields?.get('as')
-    const signers = signersAt(site.wallets, now())
-    if (typeof as === 'string' && !allForms.includes(as))
-      return codedFailure(new ServiceError('INVALID_ARGUMENT', formsMessage(signers)), headers)
-    if ((as === 'apple' || as === 'google') && signers[as] === null) {
-      const { meaning, remedy, rest } = errorCodes.PASS_NOT_OFFERED
-      return /\bjson\b/i.test(c.req.header('accept') ?? '')
-        ? codedFailure(new ServiceError('PASS_NOT_OFFERED', `${meaning} ${remedy}`), headers)
-        : refuse(rest, { kind: 'passNotOffered' })
-    }
     try {
+      const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c) : null
+      const as = fields?.get('as')
+      const signers = signersAt(site.wallets, now())
+      if (typeof as === 'string' && !allForms.includes(as))
+        return codedFailure(new ServiceError('INVALID_ARGUMENT', formsMessage(signers)), headers)
+      if ((as === 'apple' || as === 'google') && signers[as] === null) {
+        const { meaning, remedy, rest } = errorCodes.PASS_NOT_OFFERED
+        return /\bjson\b/i.test(c.req.header('accept') ?? '')
+          ? codedFailure(new ServiceError('PASS_NOT_OFFERED', `${meaning} ${remedy}`), headers)
+          : refuse(rest, { kind: 'passNotOffered' })
+      }
       const tap = (await certificateTickets?.parse(fields?.get('ticket') ?? null)) ?? null
       if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
         return refuse(400, { kind: 'certificateExpired' })

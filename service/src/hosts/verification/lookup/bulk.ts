@@ -56,17 +56,18 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
 
     if (quota?.allowed === false) return refuse({ kind: 'quota', left: 0, seconds: quota.resetSeconds })
     if (method !== 'POST') return page(200, { most })
-    const list = isOwnForm(c, formTypes) ? await listOf(c) : ({ problem: 'unreadable' } as const)
-    if ('problem' in list) return refuse({ kind: list.problem })
-    const body = list.parts.join('\n')
-    const { count, lines } = parseLines(list.parts, baseUrl, most)
-    if (count === 0) return refuse({ kind: 'empty' }, body)
-    if (count > most) return refuse({ kind: 'lines', count }, body)
-    const after = await helpers.consumeMore(c, limiter, { quota, more: count - 1 })
-    headers = quotaHeaders(after)
-    if (after?.allowed === false)
-      return refuse({ kind: 'quota', left: after.remaining, seconds: after.resetSeconds }, body)
+    let body = ''
     try {
+      const list = isOwnForm(c, formTypes) ? await listOf(c) : ({ problem: 'unreadable' } as const)
+      if ('problem' in list) return refuse({ kind: list.problem })
+      body = list.parts.join('\n')
+      const { count, lines } = parseLines(list.parts, baseUrl, most)
+      if (count === 0) return refuse({ kind: 'empty' }, body)
+      if (count > most) return refuse({ kind: 'lines', count }, body)
+      const after = await helpers.consumeMore(c, limiter, { quota, more: count - 1 })
+      headers = quotaHeaders(after)
+      if (after?.allowed === false)
+        return refuse({ kind: 'quota', left: after.remaining, seconds: after.resetSeconds }, body)
       const { block, resolutions } = await resolveLines(
         site,
         lines.map(({ identifiers }) => identifiers),

@@ -40,9 +40,10 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       const seconds = quota.resetSeconds
       return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
-    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c) : null
-    const role = roles.find((one) => one === fields?.get('for')) ?? 'new'
+    let role: (typeof roles)[number] = 'new'
     try {
+      const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c) : null
+      role = roles.find((one) => one === fields?.get('for')) ?? 'new'
       const tap = (await reportTickets?.parse(fields?.get('ticket') ?? null)) ?? null
       if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
       const outcome = await differences.add({ ...tap, role, note: fields.get('note') ?? '' })

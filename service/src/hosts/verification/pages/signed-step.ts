@@ -65,15 +65,16 @@ export function stepRoute<Reason extends string = never>(
       const wait = { 'Retry-After': String(quota.resetSeconds) }
       return stepAnswer(statuses.limited, { reason: 'limited' }, { ...headers, ...wait })
     }
-    const body = await stepBodyOf(c)
-    if (body === null) return answers.refuse('invalid')
+    let body: StepBody | null = null
     try {
+      body = await stepBodyOf(c)
+      if (body === null) return answers.refuse('invalid')
       const outgoing = c.env?.outgoing
       return await take(body, answers, outgoing && requestIdOf(outgoing))
     } catch (error) {
       const { status } = helpers.faultOf(error, c)
       // A step that is signed may have been sent before the fault.
-      const reason = body['signature'] === undefined ? 'refused' : 'unsure'
+      const reason = body?.['signature'] === undefined ? 'refused' : 'unsure'
       return stepAnswer(status, { reason }, headers)
     }
   })

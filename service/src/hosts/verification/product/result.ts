@@ -52,6 +52,7 @@ export function result(reason: Reason, headers: Headers): Response {
 const statusCodes: Readonly<Record<number, string>> = {
   400: 'ClientErrorBadRequest',
   404: 'ClientErrorResourceNotFound',
+  408: 'ClientErrorBadRequest', // the standard has no code of its own
   429: 'ClientTooManyRequests',
 }
 
