@@ -21,6 +21,8 @@ export type LinkRequest = {
   /** The `linkType` parameter, decoded; null without one. */
   readonly linkType: string | null
   readonly accept: string | null
+  /** The link has both parameters of a tap. */
+  readonly hasTap: boolean
   /** Topics on which there are facts. */
   readonly topics: readonly Topic[]
 }
@@ -30,11 +32,13 @@ export function resolveItem(
   request: LinkRequest & { readonly tokenId: bigint; readonly item: ItemKey },
 ): ResolverAnswer {
   const { passport, verdict } = linksOf(request.baseUrl, request)
+  const subject = { kind: 'item', ...request.item } as const
   const credential: ResolverAnswer = { kind: 'redirect', target: passport, keepTap: true }
+  const wantsCredential = namesCredential(request.accept) && (request.hasTap || !namesJson(request.accept))
   return resolve(request, {
-    defaultLink: namesCredential(request.accept) ? credential : { kind: 'page' },
+    defaultLink: wantsCredential ? credential : publicAnswer(request, subject),
     dpp: prefersPage(request.accept) ? { kind: 'page' } : credential,
-    ...informationAnswers(request, { kind: 'item', ...request.item }),
+    ...informationAnswers(request, subject),
     verificationService: redirect(verdict),
     recallStatus: redirect(verdict),
   })
@@ -44,7 +48,13 @@ export function resolveItem(
 export function resolveClass(
   request: LinkRequest & { readonly subject: Extract<ProductSubject, { kind: 'class' | 'batch' }> },
 ): ResolverAnswer {
-  return resolve(request, { defaultLink: { kind: 'page' }, ...informationAnswers(request, request.subject) })
+  const { subject } = request
+  return resolve(request, { defaultLink: publicAnswer(request, subject), ...informationAnswers(request, subject) })
+}
+
+/** Leads clients that prefer JSON to the public passport, which needs no tap; the others get the page. */
+function publicAnswer({ baseUrl, accept }: LinkRequest, subject: ProductSubject): ResolverAnswer {
+  return namesJson(accept) ? redirect(subjectLinks(baseUrl, subject).passport) : { kind: 'page' }
 }
 
 /** Leads to the public product information: a page, or JSON-LD for a client that names it. */

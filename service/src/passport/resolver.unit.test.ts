@@ -11,7 +11,7 @@ const passport = `${baseUrl}/api/dpp/01/09520123456788/21/HFJ-000417`
 const verdict = `${baseUrl}/api/asset/1042`
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const ask = (linkType: string | null, accept: string | null = browser) =>
-  resolveItem({ baseUrl, tokenId: 1042n, item, linkType, accept, topics })
+  resolveItem({ baseUrl, tokenId: 1042n, item, linkType, accept, topics, hasTap: true })
 const product = `${baseUrl}/api/product/01/09520123456788/21/HFJ-000417`
 const subject = { kind: 'class', gtin: item.gtin } as const
 const to = (target: string, keepTap = false): ResolverAnswer => ({ kind: 'redirect', target, keepTap })
@@ -58,9 +58,24 @@ describe('a Digital Link', () => {
     })
   }
 
-  it('of a class has a page, a linkset and no passport', () => {
-    const of = (linkType: string | null) => resolveClass({ baseUrl, subject, topics: [], linkType, accept: null }).kind
-    assert.deepEqual([null, 'linkset', 'gs1:pip', 'gs1:dpp'].map(of), ['page', 'linkset', 'redirect', 'not-found'])
+  it('without a tap, as on a printed label, leads to the public passport where JSON is preferred', () => {
+    const untapped = (linkType: string | null, accept: string) =>
+      resolveItem({ baseUrl, tokenId: 1042n, item, linkType, accept, topics, hasTap: false })
+    for (const accept of ['application/ld+json', 'application/json'])
+      assert.deepEqual(untapped(null, accept), to(product))
+    assert.deepEqual(untapped(null, browser), { kind: 'page' })
+    assert.deepEqual(untapped(null, 'application/vc+jwt'), to(passport, true))
+    assert.deepEqual(untapped('gs1:dpp', 'application/ld+json'), to(passport, true))
+  })
+
+  it('of a class has a page, public JSON, a linkset and no passport of an item', () => {
+    const of = (linkType: string | null, accept: string | null = null) =>
+      resolveClass({ baseUrl, subject, topics: [], linkType, accept, hasTap: false })
+    assert.deepEqual(
+      [null, 'linkset', 'gs1:pip', 'gs1:dpp'].map((linkType) => of(linkType).kind),
+      ['page', 'linkset', 'redirect', 'not-found'],
+    )
+    assert.deepEqual(of(null, 'application/ld+json'), to(`${baseUrl}/api/product/01/${item.gtin}`))
   })
 
   it('knows exactly the link types that its linkset lists', () => {
@@ -68,7 +83,11 @@ describe('a Digital Link', () => {
     for (const type of typesOf(itemLinkset({ baseUrl, tokenId: 1042n, item, languages: [], signedForms: [], topics })))
       assert.notEqual(ask(type).kind, 'not-found', type)
     for (const type of typesOf(classLinkset({ baseUrl, subject, languages: [], topics })))
-      assert.notEqual(resolveClass({ baseUrl, subject, topics, linkType: type, accept: null }).kind, 'not-found', type)
+      assert.notEqual(
+        resolveClass({ baseUrl, subject, topics, linkType: type, accept: null, hasTap: false }).kind,
+        'not-found',
+        type,
+      )
   })
 })
 

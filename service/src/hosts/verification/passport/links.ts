@@ -48,9 +48,11 @@ export type LinkQuestion = {
 export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
   const link = parseDigitalLink(question.path)
   if (link.kind !== 'item' && link.kind !== 'class' && link.kind !== 'batch') return null
-  const linkType = new URLSearchParams(question.query.slice(0, 4_000)).get('linkType')
+  const parameters = new URLSearchParams(question.query.slice(0, 4_000))
+  const linkType = parameters.get('linkType')
+  const hasTap = parameters.has('picc') && parameters.has('cmac')
   const answerWith = (tokenId: bigint, known: readonly Topic[]) => {
-    const request = { baseUrl: site.baseUrl, linkType, accept: question.accept ?? null, topics: known }
+    const request = { baseUrl: site.baseUrl, linkType, accept: question.accept ?? null, hasTap, topics: known }
     return link.kind === 'item'
       ? resolveItem({ ...request, tokenId, item: link })
       : resolveClass({ ...request, subject: link })
