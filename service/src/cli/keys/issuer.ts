@@ -70,6 +70,8 @@ async function change(session: Session, wanted: IssuerKeyChange, options: Option
   if (wanted.kind === 'retire') session.io.out(`${wanted.id} signs no more. What it signed stays valid.`)
   if (wanted.kind === 'revoke') session.io.out(`${wanted.id} is revoked: nothing that it signed is valid.`)
   for (const { id, algorithm } of added) session.io.out(`${id} (${algorithm}) signs from now on.`)
+  if (wanted.kind === 'revoke' && added.length > 0)
+    session.io.out('Copy keys/issuer.jwks.json to every other data folder: nothing signs there until then.')
 }
 
 /** Leaves out the private half. */

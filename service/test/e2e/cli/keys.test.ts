@@ -157,7 +157,7 @@ describe('touchstone issuer', () => {
     const revoked = await inWorld('issuer', 'revoke', 'key-3', '--at', '2026-01-31')
     assert.match(
       revoked.out,
-      /^key-3 is revoked: nothing that it signed is valid\.\nkey-5 \(ES256\) signs from now on\.$/,
+      /^key-3 is revoked: nothing that it signed is valid\.\nkey-5 \(ES256\) signs from now on\.\nCopy keys\/issuer\.jwks\.json to every other data folder/,
     )
     assert.equal((await inWorld('issuer', 'revoke', 'key-9', '--at', '2999-01-31')).exit, 1)
     const { out } = await inWorld('issuer', 'list', '--json')
