@@ -29,8 +29,8 @@ export type IndexRepair = Readonly<{
 }>
 
 /**
- * The database as the indexer writes it. Every method that takes an epoch is one transaction; it returns false, and changes nothing,
- * when a later leader has raised the epoch.
+ * The database as the indexer writes it. Every method that takes an epoch is one transaction, `arrive` several; it returns false, and
+ * changes nothing more, when a later leader has raised the epoch.
  */
 export type IndexStore = Readonly<{
   /** Returns `null` before the first leader. */
@@ -39,8 +39,11 @@ export type IndexStore = Readonly<{
   lead: (contract: Hex) => Promise<Readonly<{ epoch: bigint; cursor: IndexCursor }> | null>
   /** Returns false also when the cursor is not at `from`. A promoted standby may lack the last step. */
   apply: (step: IndexStep) => Promise<boolean>
-  /** Notes that the head is reached: from here on every event is announced. Called once by each leader. */
-  arrive: (epoch: bigint) => Promise<boolean>
+  /**
+   * Notes that the head is reached: from here on every event is announced. Each leader calls it until it succeeds. After a rebuild it
+   * compares all registrations and announcements first; `isOver` ends that with false.
+   */
+  arrive: (epoch: bigint, isOver: () => boolean) => Promise<boolean>
   /** Returns kept blocks from this number down, the highest first. */
   kept: (from: bigint, limit: number) => Promise<readonly BlockId[]>
   /** Expires offers and deletes old rows; of the blocks below `keepFrom` only a few are kept. */

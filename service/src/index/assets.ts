@@ -147,7 +147,7 @@ export async function deleteAssets(sql: Sql, tokenIds: readonly string[]): Promi
   const tokens = numbers(tokenIds)
   await keepTagsOfTaps(sql, tokens)
   await sql.query('delete from transfer where token_id = any($1::numeric[])', [tokens])
-  await unlink(sql, tokens)
+  await unlinkRegistrations(sql, tokenIds)
   await sql.query(deleteStatement, [tokens])
 }
 
@@ -158,7 +158,11 @@ export async function deleteAssets(sql: Sql, tokenIds: readonly string[]): Promi
 export async function unlinkCounted(sql: Sql): Promise<void> {
   for (let after: string | undefined = ''; after !== undefined;) {
     const rows: { key: string; token_id: string }[] = await sql.query(countedStatement, [after, rowsAtOnce])
-    if (rows.length > 0) await unlink(sql, numbers(rows.map(({ token_id }) => token_id)))
+    if (rows.length > 0)
+      await unlinkRegistrations(
+        sql,
+        rows.map(({ token_id }) => token_id),
+      )
     after = rows.at(-1)?.key
   }
 }
@@ -168,23 +172,21 @@ const countedStatement = `select o.idempotency_key as key, r.token_id from opera
   where o.kind = 'mint' and o.idempotency_key like 'register:%' and o.idempotency_key > $1 and r.token_id is not null
   order by o.idempotency_key limit $2`
 
-/** Takes tokens from their registrations where the index, which is at the head again, has no such token any more. */
-export async function unlinkMissing(sql: Sql): Promise<void> {
+/** Reads the tokens of registrations in groups. Yields of each group those that the index, which is at the head again, does not have. */
+export async function* missingRegistered(sql: Sql): AsyncGenerator<string[]> {
   for (let after: string | undefined = '-1'; after !== undefined;) {
     const rows: { token_id: string }[] = await sql.query(tokensStatement, [after, rowsAtOnce])
-    const missing = await missingTokens(
-      sql,
-      rows.map(({ token_id }) => token_id),
-    )
-    if (missing.length > 0) await unlink(sql, numbers(missing))
-    after = rows.at(-1)?.token_id
+    const tokens = rows.map(({ token_id }) => token_id)
+    yield await missingTokens(sql, tokens)
+    after = tokens.at(-1)
   }
 }
 
 const tokensStatement = 'select token_id from registration where token_id > $1::numeric order by token_id limit $2'
 
 /** Takes tokens from their registrations, with the items that these registered. */
-async function unlink(sql: Sql, tokens: string): Promise<void> {
+export async function unlinkRegistrations(sql: Sql, tokenIds: readonly string[]): Promise<void> {
+  const tokens = numbers(tokenIds)
   await unlinkItems(sql, await sql.query<Item>(linkedStatement, [tokens]))
   await sql.query('update registration set token_id = null where token_id = any($1::numeric[])', [tokens])
 }

@@ -9,7 +9,15 @@ import type { Sql } from '../db/database.ts'
 import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
 import { formatInstant } from '../domain/text.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
-import { type EventKind, formatPosition, type Payload, positionColumns } from './outbox.ts'
+import { readEvents, tokensSince } from './history.ts'
+import {
+  announcedTokens,
+  type EventKind,
+  formatPosition,
+  type Payload,
+  positionColumns,
+  unannouncedTokens,
+} from './outbox.ts'
 import { projectTransfers, type Transfer, type TransferStep } from './project.ts'
 import { expiredIds } from './transfers.ts'
 
@@ -166,6 +174,34 @@ export async function feedDifferences(
   const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)))
   const missing = [...expected].flatMap(([key, one]) => (known.has(key) || one.at <= since ? [] : [one]))
   return [...gone.map((row) => retractionOf(row, transfers)), ...missing]
+}
+
+/** So many tokens are compared by one statement each for events, announcements and offers. */
+const comparedAtOnce = 500
+
+/**
+ * Compares the feed with all stored events, in groups of tokens, and yields of each group those that differ. Tokens without an announcement
+ * are compared if they have events after `since`. A token may come again.
+ */
+export async function* differingTokens(sql: Sql, since: bigint): AsyncGenerator<string[]> {
+  for await (const tokens of tokensToCompare(sql, since))
+    for (let at = 0; at < tokens.length; at += comparedAtOnce) {
+      const some = tokens.slice(at, at + comparedAtOnce)
+      const differences = await feedDifferences(sql, some, await readEvents(sql, some), { since })
+      yield differences.map(({ tokenId }) => tokenId)
+    }
+}
+
+async function* tokensToCompare(sql: Sql, since: bigint): AsyncGenerator<string[]> {
+  yield* announcedTokens(sql)
+  for await (const tokens of tokensSince(sql, since)) yield await unannouncedTokens(sql, tokens)
+}
+
+/** Announces in what way the feed differs from the stored events of these tokens. Call it last in a transaction. */
+export async function announceDifferences(sql: Sql, tokens: readonly string[], since: bigint): Promise<void> {
+  if (tokens.length === 0) return
+  const events = await readEvents(sql, tokens)
+  await announce(sql, sortedDifferences(await feedDifferences(sql, tokens, events, { since })))
 }
 
 /** Sorts the differences of several groups of tokens: retractions, the newest first, then announcements in the order of the chain. */

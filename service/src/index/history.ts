@@ -200,19 +200,15 @@ export async function readEventsBetween(sql: Sql, from: bigint, to: bigint): Pro
   return (await sql.query<EventRow>(betweenStatement, [from, to])).map(parseEvent)
 }
 
-/** Returns the tokens of events after a moment, in unix seconds, among about the newest `limit` events. */
-export async function tokensSince(sql: Sql, since: bigint, limit: number): Promise<string[]> {
-  const tokens = new Set<string>()
-  let before: readonly [bigint, number] = [2n ** 62n, 0]
-  for (let read = 0; read < limit; read += eventsAtOnce) {
-    const rows = await sql.query<Place>(newestStatement, [...before, eventsAtOnce])
+/** Yields the tokens of events after a moment, in unix seconds, in pages of the newest events first. A token may come again in another page. */
+export async function* tokensSince(sql: Sql, since: bigint): AsyncGenerator<string[]> {
+  for (let before: readonly [bigint, number] | undefined = [2n ** 62n, 0]; before !== undefined;) {
+    const rows: Place[] = await sql.query<Place>(newestStatement, [...before, eventsAtOnce])
     const recent = rows.filter(({ time }) => time > since)
-    for (const { tokenId } of recent) tokens.add(tokenId)
-    const last = recent.at(-1)
-    if (last === undefined || recent.length < eventsAtOnce) break
-    before = [last.blockNumber, last.logIndex]
+    yield [...new Set(recent.map(({ tokenId }) => tokenId))]
+    const last = recent.length < eventsAtOnce ? undefined : recent.at(-1)
+    before = last && [last.blockNumber, last.logIndex]
   }
-  return [...tokens]
 }
 
 type Place = Readonly<{ tokenId: string; blockNumber: bigint; logIndex: number; time: bigint }>

@@ -3,7 +3,7 @@
  * names a row and the moment at which it was written, so that one of a database that was restored since is recognised.
  */
 import type { Hex } from '@touchstone/verdict'
-import { instant } from '../db/columns.ts'
+import { instant, numbers } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { lockTimeout } from '../db/errors.ts'
 import { holdersStatement, locks } from '../db/locks.ts'
@@ -259,22 +259,37 @@ export async function trimOutbox(sql: Sql, days: number): Promise<void> {
 export const trimStatement = `delete from outbox where seq in (
   select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
 
-/** Returns the tokens of which the feed has events of the chain. It reads them in pages, so that no statement reaches its time limit. */
-export async function announcedTokens(sql: Sql): Promise<string[]> {
-  const tokens = new Set<string>()
+/**
+ * Yields the tokens of which the feed has events of the chain, each once, with its first event. They are read in pages, so that no statement
+ * reaches its time limit.
+ */
+export async function* announcedTokens(sql: Sql): AsyncGenerator<string[]> {
   for (const kind of chainKinds)
     for (let after: bigint | undefined = 0n; after !== undefined;) {
-      const rows: AnnouncedRow[] = await sql.query<AnnouncedRow>(announcedStatement, [kind, after, eventsAtOnce])
-      for (const { tokenId } of rows) tokens.add(tokenId)
+      const values = [kind, after, eventsAtOnce, chainKinds]
+      const rows: AnnouncedRow[] = await sql.query<AnnouncedRow>(announcedStatement, values)
+      yield rows.flatMap(({ tokenId, first, seq }) => (first === seq ? [tokenId] : []))
       after = rows.length < eventsAtOnce ? undefined : rows.at(-1)?.seq
     }
-  return [...tokens]
 }
 
-type AnnouncedRow = Readonly<{ seq: bigint; tokenId: string }>
+type AnnouncedRow = Readonly<{ seq: bigint; tokenId: string; first: bigint | null }>
 
-const announcedStatement = `select o.seq, o.token_id::text as "tokenId" from outbox o where ${afterOfKind('$1', '$2')}
-  order by o.kind, o.seq limit $3`
+/** SQL for the number of a token's first event of the chain in the feed; null where there is none. */
+const firstEventOf = (token: string, chain: string) => `(select p.seq from outbox p
+    where p.token_id = ${token} and p.kind is not null and p.kind = any(${chain}::text[]) order by p.token_id, p.seq limit 1)`
+
+const announcedStatement = `select o.seq, o.token_id::text as "tokenId", ${firstEventOf('o.token_id', '$4')} as first
+  from outbox o where ${afterOfKind('$1', '$2')} order by o.kind, o.seq limit $3`
+
+/** Returns those of the tokens of which the feed has no event of the chain. */
+export async function unannouncedTokens(sql: Sql, tokens: readonly string[]): Promise<string[]> {
+  const rows = await sql.query<Omit<AnnouncedRow, 'seq'>>(firstEventsStatement, [numbers(tokens), chainKinds])
+  return rows.flatMap(({ tokenId, first }) => (first === null ? [tokenId] : []))
+}
+
+const firstEventsStatement = `select t.token_id::text as "tokenId", ${firstEventOf('t.token_id', '$2')} as first
+  from unnest($1::numeric[]) t (token_id)`
 
 /**
  * SQL condition for rows of a kind above a number, to be ordered by `o.kind, o.seq`. An equality would let PostgreSQL walk through all

@@ -1,8 +1,11 @@
-/** The blocks to which a reorganisation can be followed back: few of them are kept for ever. */
+/** The blocks that are kept, the sums of brands, and the arrival at the head. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { alice } from '../../test/support/index/rows.ts'
+import { indexSteps, minted } from '../../test/support/index/steps.ts'
+import type { Database } from '../db/database.ts'
 import { indexStore } from './store.ts'
 
 const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
@@ -82,5 +85,64 @@ for (const { name, open, skip } of testDatabases())
       ])
       const [all] = await database.query<{ n: number }>('select sum(n)::int as n from product_count')
       assert.equal(all?.n, 19_999 + 125)
+    })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`the arrival at the head, in ${name}`, { skip }, () => {
+    it('compares without a lock, and announces what differs once, in short transactions, however often it begins', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      const step = await indexSteps(database)
+      await step(1, Array.from({ length: 1_600 }, (_, n) => minted(BigInt(n + 1))).flat())
+      await database.query(`insert into registration (idempotency_key, request_hash, tag_id, metadata_hash, token_id)
+        select 'key ' || n, sha256(''), 'tag ' || n, sha256(''), n from generate_series(1599, 1602) n`)
+
+      /** Leads and arrives. Returns the statements of its transactions; `before` is called before each of them, with its number. */
+      const arrive = async (before: (transaction: number) => unknown = () => {}) => {
+        const led = await indexStore(database).lead(alice)
+        let begun = 0
+        const statements: string[] = []
+        const transaction: Database['transaction'] = async (work) => {
+          await before((begun += 1))
+          return database.transaction((sql) =>
+            work({
+              query(text, values) {
+                statements.push(text)
+                return sql.query(text, values)
+              },
+            }),
+          )
+        }
+        const arrived = await indexStore({ ...database, transaction }).arrive(led?.epoch ?? 0n, () => false)
+        return { arrived, statements }
+      }
+      const announced = async () => {
+        const [written] = await database.query<{
+          n: number
+        }>(`select sum(n)::int as n, sum(tokens)::int as tokens, count(*)::int as transactions
+          from (select count(*) as n, count(distinct token_id) as tokens from outbox group by xmin::text) written`)
+        return written
+      }
+
+      const failure = new Error('The connection is lost.')
+      const failing = arrive((transaction) => (transaction === 4 ? Promise.reject(failure) : undefined))
+      await assert.rejects(failing, failure)
+      assert.deepEqual(await announced(), { n: 1_000, tokens: 500, transactions: 1 })
+      const superseded = arrive((transaction) => (transaction === 3 ? indexStore(database).lead(alice) : undefined))
+      assert.equal((await superseded).arrived, false)
+      assert.deepEqual(await announced(), { n: 2_000, tokens: 1_000, transactions: 2 })
+      assert.equal((await arrive()).arrived, true)
+      assert.deepEqual(await announced(), { n: 3_200, tokens: 1_600, transactions: 4 })
+      assert.deepEqual(
+        await database.query('select token_id::int as id from registration where token_id is not null order by 1'),
+        [{ id: 1_599 }, { id: 1_600 }],
+      )
+
+      await database.query('update index_cursor set fed_epoch = null')
+      const { arrived, statements } = await arrive()
+      assert.equal(arrived, true)
+      assert.doesNotMatch(statements.join('\n'), /from (history|registration|outbox|asset)/)
+      assert.equal((await announced())?.n, 3_200)
     })
   })

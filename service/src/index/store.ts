@@ -13,33 +13,28 @@ import {
   deleteAssets,
   dropUntaggedTaps,
   keepTagsOfAllTaps,
+  missingRegistered,
   missingTokens,
   storeAssets,
   unlinkCounted,
-  unlinkMissing,
+  unlinkRegistrations,
   updateAssets,
   withoutGaps,
 } from './assets.ts'
 import {
   type Announcement,
   announce,
+  announceDifferences,
   announcementsOf,
+  differingTokens,
   expiryAnnouncement,
   feedDifferences,
   type FeedState,
   readFeedState,
   sortedDifferences,
 } from './feed.ts'
-import {
-  cursorColumns,
-  deleteEvents,
-  deleteEventsAbove,
-  insertEvents,
-  readCursor,
-  readEvents,
-  tokensSince,
-} from './history.ts'
-import { trimOutbox, announcedTokens } from './outbox.ts'
+import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
+import { trimOutbox } from './outbox.ts'
 import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
 import { changeIndex } from './steps.ts'
 import { keepSums } from './sums.ts'
@@ -82,16 +77,27 @@ export function indexStore(
       })
     },
 
-    async arrive(epoch) {
-      // Read before the cursor is locked. Under an epoch without a feed, no event of the chain is announced meanwhile.
-      const announced = (await readFeedState(database)).isFed ? [] : await announcedTokens(database)
-      return changeIndex(database, async (sql) => {
-        if (!(await holdEpoch(sql, epoch))) return false
-        const { isFed } = await readFeedState(sql)
-        if (isFed) return true
-        await unlinkMissing(sql)
-        await beginFeed(sql, seconds(), announced)
-        return true
+    async arrive(epoch, isOver) {
+      const write = (change: (sql: Sql) => Promise<unknown>) => changeUnder(database, epoch, change)
+      if (!(await write((sql) => sql.query(sinceStatement, [seconds() - newsSeconds])))) return false
+      const { isFed, since } = await readFeedState(database)
+      if (isFed) return true
+      // Everything is compared without a lock. Until this leader has arrived, or another one leads, nothing else changes what is compared.
+      for await (const missing of missingRegistered(database)) {
+        if (isOver()) return false
+        if (missing.length > 0 && !(await write((sql) => unlinkRegistrations(sql, missing)))) return false
+      }
+      let differing = new Set<string>()
+      for await (const tokens of differingTokens(database, since)) {
+        if (isOver()) return false
+        for (const token of tokens) differing.add(token)
+        if (differing.size < announcedAtOnce) continue
+        if (!(await write((sql) => announceDifferences(sql, [...differing], since)))) return false
+        differing = new Set()
+      }
+      return write(async (sql) => {
+        await sql.query('update index_cursor set fed_epoch = epoch')
+        await announceDifferences(sql, [...differing], since)
       })
     },
 
@@ -112,13 +118,11 @@ export function indexStore(
     },
 
     repair: (epoch, { lost, forged, tokens }) =>
-      changeIndex(database, async (sql) => {
-        if (!(await holdEpoch(sql, epoch))) return false
+      changeUnder(database, epoch, async (sql) => {
         await keepSums(sql)
         await deleteEvents(sql, [...lost, ...forged])
         await insertEvents(sql, lost)
         await announce(sql, await projectAgain(sql, tokens, await pastOf(sql, seconds()), await readFeedState(sql)))
-        return true
       }),
 
     noteDifferences: async (epoch, differences) =>
@@ -167,10 +171,20 @@ const moveStatement = `with moved as (
     on conflict (number) do update set hash = excluded.hash)
   select 1 from moved`
 
-/** Waits for the steps of other leaders, and keeps them waiting. Returns false when the epoch is over. */
-async function holdEpoch(sql: Sql, epoch: bigint): Promise<boolean> {
-  return (await sql.query('update index_cursor set epoch = epoch where epoch = $1 returning 1', [epoch])).length > 0
+/** Changes the index in one transaction, while the steps of others wait. Returns false, and changes nothing, when the epoch is over. */
+function changeUnder(
+  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  epoch: bigint,
+  change: (sql: Sql) => Promise<unknown>,
+): Promise<boolean> {
+  return changeIndex(database, async (sql) => {
+    if ((await sql.query(holdStatement, [epoch])).length === 0) return false
+    await change(sql)
+    return true
+  })
 }
+
+const holdStatement = 'update index_cursor set epoch = epoch where epoch = $1 returning 1'
 
 /** Returns now, in unix seconds, by the clock of this machine or of the indexed block, whichever is ahead. Offers expire by it. */
 async function pastOf(sql: Sql, now: bigint): Promise<bigint> {
@@ -233,30 +247,10 @@ async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigin
 
 /** Changes older than this, in seconds, are not announced when the head is reached for the first time. */
 const newsSeconds = 600n
-/** Events that are announced then, at most. */
-const mostNews = 10_000
+const sinceStatement = 'update index_cursor set fed_since = to_timestamp($1::bigint) where fed_since is null'
 
-/**
- * Begins to announce every event, at the head of the chain. What was announced before and what the index holds now, which may have been
- * built anew or by a version without a feed, are compared: only what differs is announced. `announced` are the tokens of which the feed
- * has events.
- */
-async function beginFeed(sql: Sql, now: bigint, announced: readonly string[]): Promise<void> {
-  const [before] = await sql.query<{ began: boolean }>(
-    'update index_cursor set fed_epoch = epoch returning fed_since is not null as began',
-  )
-  if (before?.began !== true)
-    await sql.query('update index_cursor set fed_since = to_timestamp($1::bigint)', [now - newsSeconds])
-  const { since } = await readFeedState(sql)
-  const recent = await tokensSince(sql, since, before?.began === true ? Infinity : mostNews)
-  const tokens = [...new Set([...recent, ...announced])]
-  const differences: Announcement[] = []
-  for (let at = 0; at < tokens.length; at += tokensAtOnce) {
-    const some = tokens.slice(at, at + tokensAtOnce)
-    differences.push(...(await feedDifferences(sql, some, await readEvents(sql, some), { since })))
-  }
-  await announce(sql, sortedDifferences(differences))
-}
+/** Tokens whose differences are announced in one transaction: first taps and registrations wait for it. */
+const announcedAtOnce = 500
 
 const transfersStatement = 'select id from transfer where token_id = any($1::numeric[])'
 const deleteTransfersStatement = 'delete from transfer where token_id = any($1::numeric[]) and id = any($2::text[])'

@@ -13,7 +13,7 @@ import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestTransfersStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
-import { announcedTokens, outboxStore, trimStatement } from '../../src/index/outbox.ts'
+import { announcedTokens, outboxStore, trimStatement, unannouncedTokens } from '../../src/index/outbox.ts'
 import { compactBrandsStatement } from '../../src/index/store.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
 import { pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
@@ -270,10 +270,14 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       asked.push({ text, values })
       return database.query(text, values)
     }
-    const tokens = await announcedTokens({ query })
+    const tokens: string[] = []
+    for await (const page of announcedTokens({ query })) tokens.push(...page)
     assert.deepEqual([tokens.length, new Set(tokens).size], [5_000, 5_000])
     assert.ok(asked.length > 1)
     for (const statement of asked) await assertIndexed(statement, 'outbox_kind', 1_000)
+    asked.length = 0
+    assert.deepEqual(await unannouncedTokens({ query }, ['7', '10']), ['7'])
+    for (const statement of asked) await assertIndexed(statement, 'outbox_token', 2)
   })
 
   it('transfers of a party', async () => {

@@ -180,7 +180,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     async step(): Promise<Progress> {
       const progress = await step()
       if (progress !== 'at head' || hasArrived) return progress
-      hasArrived = await store.arrive(epoch)
+      hasArrived = await store.arrive(epoch, isOver)
       return hasArrived ? progress : 'superseded'
     },
     /** Returns false when another instance leads. */
