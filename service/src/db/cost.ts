@@ -49,6 +49,24 @@ export function createCostCheck(database: Pick<Database, 'query' | 'dialect'>): 
   }
 }
 
+/** Longest time of a statement whose cost was expected, in milliseconds. The planner may be wrong: it takes conditions as independent. */
+const briefMs = 1_500
+
+/** Limits the statements that follow in a transaction, because their cost was expected and is not known. */
+export async function readBriefly(sql: Sql): Promise<void> {
+  await sql.query(`set local statement_timeout = ${briefMs}`)
+}
+
+/** Returns the database with this limit for each statement. */
+export function briefReads({ transaction, dialect }: Pick<Database, 'transaction' | 'dialect'>) {
+  const query: Sql['query'] = (text, values) =>
+    transaction(async (sql) => {
+      await readBriefly(sql)
+      return sql.query(text, values)
+    })
+  return { query, transaction, dialect }
+}
+
 /** Hashes a statement with its values, because a filter may be long. */
 function keyOf(text: string, values: readonly unknown[]): string {
   const parts = JSON.stringify([text, values], (_, value) => (typeof value === 'bigint' ? `${value}n` : value))

@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
 import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.ts'
-import { createCostCheck } from '../../db/cost.ts'
+import { createCostCheck, readBriefly } from '../../db/cost.ts'
 import { bytes, hex, instant, numbers, seconds } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { AssetEvent } from '../../domain/registry-event.ts'
@@ -143,6 +143,7 @@ export function pastStore(
         if (!isIndexed(page)) {
           await assertFewComparisons({ ...sql, dialect: database.dialect }, page.condition)
           await assertCheap(text, values, sql)
+          if (!isDistributed) await readBriefly(sql)
         }
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),

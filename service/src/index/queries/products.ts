@@ -1,7 +1,7 @@
 /** Products of the index (spec §2.9, §4.9): by their tokens, or in pages by keyset, which cost the same at any depth. */
 import type { Hex, StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
-import { CostError, createCostCheck, maxPlanCost } from '../../db/cost.ts'
+import { briefReads, CostError, createCostCheck, maxPlanCost } from '../../db/cost.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
@@ -63,13 +63,13 @@ export type ProductPage = {
 export type ProductStore = ReturnType<typeof productStore>
 
 export function productStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
-  const whole = wholeReads(database)
+  const [whole, briefly] = [wholeReads(database), wholeReads(briefReads(database))]
   const isDistributed = database.dialect === 'citus'
   const columns = columnsOf(isDistributed)
   const assertCheap = createCostCheck(database)
   const statementOf = (page: ProductPage) => productPageStatement(page, { isDistributed })
-  const rowsOf = (text: string, values: readonly unknown[]) =>
-    whole(async (sql, cursor) => (await sql.query<StoredProduct>(text, values)).map((row) => parseProduct(row, cursor)))
+  const rowsOf = (text: string, values: readonly unknown[], reads = whole) =>
+    reads(async (sql, cursor) => (await sql.query<StoredProduct>(text, values)).map((row) => parseProduct(row, cursor)))
   return {
     /** Returns the indexed products of these tokens, in no order. */
     byTokens: (tokenIds: readonly bigint[]): Promise<ProductRow[]> =>
@@ -83,13 +83,12 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
     async page(given: ProductPage): Promise<ProductRow[]> {
       const page = { ...given, condition: await withNames(database, given.condition) }
       const { text, values } = statementOf(page)
-      if (!isIndexed(page)) {
-        await assertFewComparisons(database, page.condition)
-        // Pages behind the first cost no more.
-        const first = statementOf({ ...page, after: null })
-        await assertCheap(first.text, first.values)
-      }
-      return rowsOf(text, values)
+      if (isIndexed(page)) return rowsOf(text, values)
+      await assertFewComparisons(database, page.condition)
+      // Pages behind the first cost no more.
+      const first = statementOf({ ...page, after: null })
+      await assertCheap(first.text, first.values)
+      return rowsOf(text, values, briefly)
     },
     /** Returns the number of products, by the stored sums or by a count; null where a count takes too long. */
     async count(condition: ProductCondition): Promise<number | null> {
@@ -245,17 +244,21 @@ export type StoredProduct = Omit<ProductRow, 'tokenId' | 'indexed'> & {
 
 /** Conditions on one thing whose rows an index has in the order of their mints. */
 const indexedKinds: ReadonlySet<ProductCondition['kind']> = new Set([
-  ...(['brand', 'tagId', 'gtin', 'serial', 'createdAfter', 'createdBefore', 'verified', 'flagged', 'tagged'] as const),
+  ...(['brand', 'tagId', 'gtin', 'serial', 'createdAfter', 'createdBefore', 'verified', 'tagged'] as const),
   ...(['tokens', 'brands', 'states', 'names', 'report', 'owner', 'state'] as const),
 ])
 
-/** Returns whether an index has the rows of a page one after another. Any other page is asked for its cost first. */
+/** Returns whether an index has the rows of a page one after another. Any other page is asked for its cost first, and gets less time. */
 export function isIndexed({ condition, by }: ProductPage): boolean {
-  if (condition.kind === 'and' && condition.of.length === 0) return true
-  if (condition.kind === 'and' && by === 'created')
-    return condition.of.length === 2 && condition.of.every(({ kind }) => kind === 'brand' || kind === 'verified')
-  if (by === 'updated') return condition.kind === 'updatedAfter' || condition.kind === 'updatedBefore'
-  return by === 'created' && indexedKinds.has(condition.kind)
+  const { kind } = condition
+  if (kind === 'and' && condition.of.length === 0) return true
+  if (by === 'updated') return kind === 'updatedAfter' || kind === 'updatedBefore'
+  if (by !== 'created') return false
+  if (kind === 'and') {
+    const kinds = new Set(condition.of.map((one) => one.kind))
+    return condition.of.length === 2 && kinds.has('brand') && kinds.has('verified')
+  }
+  return kind === 'flagged' ? condition.value : indexedKinds.has(kind)
 }
 
 /** `cursor` is the block of a row that names none. */
