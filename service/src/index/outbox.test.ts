@@ -125,6 +125,20 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.deepEqual(await areKnown([await outbox.newest(), aged, ...others]), [true, true, false, false])
   })
 
+  it('loses all old events of a busy time, before the table is tidied again', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const index = indexStore(database, { now: () => 1_800_000_000_000 })
+    const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
+    const eventsAfterPruning = async () => {
+      assert.equal(await index.prune({ epoch, keepFrom: 0n }), true)
+      return (await database.query<{ n: number }>('select count(*)::int as n from outbox'))[0]?.n
+    }
+    await database.query(`insert into outbox (topic, token_id, payload, created_at)
+      select 'tap', n, '{}', now() - interval '40 days' from generate_series(1, 105000) n`)
+    assert.deepEqual([await eventsAfterPruning(), await eventsAfterPruning()], [5_000, 0])
+  })
+
   it('loses its old events with the next block, or after ten seconds without one', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())

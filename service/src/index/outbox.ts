@@ -251,13 +251,17 @@ function rangeStatement({ after, upTo, limit, topic, kinds, tokenId }: EventRang
 
 const mostTrimmed = 10_000
 
-/** Deletes old events, 10,000 at most. */
-export async function trimOutbox(sql: Sql, days: number): Promise<void> {
-  await sql.query(trimStatement, [days, mostTrimmed])
+/** Deletes old events, 10,000 at most, and returns whether there may be more. */
+export async function trimOutbox(sql: Sql, days: number): Promise<boolean> {
+  const [trimmed] = await sql.query<{ n: number }>(trimStatement, [days, mostTrimmed])
+  return trimmed?.n === mostTrimmed
 }
 
-export const trimStatement = `delete from outbox where seq in (
-  select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
+export const trimStatement = `with deleted as (
+    delete from outbox where seq in (
+      select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)
+    returning 1)
+  select count(*)::int as n from deleted`
 
 /**
  * Yields the tokens of which the feed has events of the chain, each once, with its first event. They are read in pages, so that no statement

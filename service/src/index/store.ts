@@ -108,13 +108,20 @@ export function indexStore(
           if (cursor !== undefined) await work(sql, cursor)
           return cursor !== undefined
         })
-      // Two transactions: offers expire also where old rows cannot be deleted.
+      // Offers expire also where old rows cannot be deleted.
       if (!(await whileLeading(expire))) return false
-      return whileLeading(async (sql, { number }) => {
+      let isMoreLeft = false
+      const trim = async (sql: Sql) => void (isMoreLeft = await trimOutbox(sql, retentionDays))
+      const isLeading = await whileLeading(async (sql, { number }) => {
         if (number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return
-        await tidy(sql, keepFrom, retentionDays)
+        await tidy(sql, keepFrom)
+        await trim(sql)
         tidied = { number, at: now(), brand: await compactBrands(sql, tidied.brand) }
       })
+      if (!isLeading) return false
+      for (let trims = 1; isMoreLeft && trims < mostTrims; trims += 1) if (!(await whileLeading(trim))) return false
+      if (isMoreLeft) tidied.at = -Infinity
+      return true
     },
 
     repair: (epoch, { lost, forged, tokens }) =>
@@ -264,11 +271,13 @@ async function expire(sql: Sql): Promise<void> {
 /** The tables are tidied so often when no block comes, in milliseconds: taps and registrations write rows too. */
 const tidyMs = 10_000
 
-/** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, the first of every 4096 is kept. */
-async function tidy(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
+/** Parts of the old events that one turn deletes. The next block waits for them; the next turn deletes the rest. */
+const mostTrims = 10
+
+/** Deletes old blocks and compacts sums. Of the blocks below `keepFrom`, the first of every 4096 is kept. */
+async function tidy(sql: Sql, keepFrom: bigint): Promise<void> {
   await sql.query(deleteBlocksStatement, [keepFrom, blocksAtOnce])
   for (const statement of compactStatements) await sql.query(statement)
-  await trimOutbox(sql, retentionDays)
 }
 
 /** More come only after a long backfill; the next turns delete the rest. */
