@@ -350,7 +350,7 @@ const rowsAtOnce = 5_000
 export async function refreshAssetText(database: Pick<Database, 'query' | 'transaction'>, hash: Hex): Promise<void> {
   // A step that is under way may have looked for the metadata before it came. Later steps find it.
   await waitForStep(database)
-  if ((await otherTextOf(database, hash, 1)).tokens.length === 0) return
+  if ((await waitingForText(database, hash, 1)).tokens.length === 0) return
   // In a transaction, so that no step of the index begins to write the same rows in another order.
   for (let changed = rowsAtOnce; changed === rowsAtOnce;)
     changed = await database.transaction((sql) => refreshSome(sql, hash))
@@ -375,26 +375,28 @@ export function createTextRefresh(database: Pick<Database, 'query' | 'transactio
 async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   // As a step does: first taps, which change the sums too, wait.
   await waitForStep(sql, 'update')
-  const { tokens, text } = await otherTextOf(sql, hash, rowsAtOnce)
+  const { tokens, text } = await waitingForText(sql, hash, rowsAtOnce)
   if (tokens.length === 0) return 0
   await keepSums(sql)
   await sql.query(textStatement, [numbers(tokens), text.name, text.brand])
   return tokens.length
 }
 
-/** Returns the text of the metadata, and tokens with this hash that have another. There are none while the metadata is not stored. */
-async function otherTextOf(sql: Sql, hash: Hex, limit: number): Promise<{ tokens: string[]; text: ProductText }> {
+/**
+ * Returns the text of the metadata, and tokens with this hash that have none yet. The text under a hash never changes, so any other token has
+ * it. There are no such tokens while the metadata is not stored.
+ */
+async function waitingForText(sql: Sql, hash: Hex, limit: number): Promise<{ tokens: string[]; text: ProductText }> {
   const none = { tokens: [], text: { name: null, brand: null } }
-  const known = await sql.query('select 1 from asset where metadata_hash = $1 limit 1', [hexToBytes(hash)])
-  if (known.length === 0) return none // most metadata comes before its token
+  const waiting = await sql.query<OfToken<object>>(withoutTextStatement, [hexToBytes(hash), limit])
+  if (waiting.length === 0) return none // most metadata comes before its token
   const text = (await productTexts(sql, new Set([hash]))).get(hash)
-  if (text === undefined) return none
-  const other = await sql.query<OfToken<object>>(otherTextStatement, [hexToBytes(hash), text.name, text.brand, limit])
-  return { tokens: other.map(({ token_id }) => token_id), text }
+  if (text === undefined || (text.name === null && text.brand === null)) return none
+  return { tokens: waiting.map(({ token_id }) => token_id), text }
 }
 
-const otherTextStatement = `select token_id from asset
-  where metadata_hash = $1 and (name, brand) is distinct from ($2::text, $3::text) limit $4`
+export const withoutTextStatement = `select token_id from asset
+  where metadata_hash = $1 and name is null and brand is null limit $2`
 
 const textStatement = withSums(
   'update',

@@ -14,6 +14,7 @@ import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestTransfersStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { announcedTokens, outboxStore, trimStatement, unannouncedTokens } from '../../src/index/outbox.ts'
+import { withoutTextStatement } from '../../src/index/assets.ts'
 import { compactBrandsStatement } from '../../src/index/store.ts'
 import { dueStatement } from '../../src/index/transfers.ts'
 import { pruneTapsStatement } from '../../src/tap/replay-ledger.ts'
@@ -112,6 +113,13 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed({ text: namesStatement, values: ['%mber 99999%', 201] }, 'product_name_part', 300)
     await assertIndexed(page({ kind: 'names', value: ['Watch number 99999', 'Watch number 7'] }), 'asset_named', 21)
     await assertIndexed(page({ kind: 'createdBefore', value: '2026-01-01T02:00:00.000000Z' }), 'asset_created', 21)
+  })
+
+  it('products without the text of their metadata, among all of a model', async () => {
+    const hash = hexToBytes(tagOf(1))
+    await database.query('update asset set metadata_hash = $1 where token_id <= 20000', [hash])
+    await database.exec('analyze asset')
+    await assertIndexed({ text: withoutTextStatement, values: [hash, 1] }, 'asset_without_text', 0)
   })
 
   it('products by item, state, report, tag, ids and name', async () => {
