@@ -392,6 +392,14 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     assert.equal(await transferStore(database).count({ tokenId: null, status: 'PENDING' }), 980)
     assert.equal(await transferStore(database).count({ tokenId: null, status: 'FAILED' }), 120)
   })
+
+  it('transfers that failed, among many open offers', async () => {
+    await database.query(`insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at)
+      select token_id || '-2', token_id, asset_pk, from_addr, to_addr, 'PENDING', initiated_at, initiated_tx, '9999-01-01' from transfer limit 20000`)
+    await database.exec('analyze transfer')
+    const failed = transferPageStatement({ tokenId: null, status: 'FAILED', after: null, limit: 21 })
+    await assertIndexed(failed, 'transfer_due', 42)
+  })
 })
 
 function tagOf(n: number): `0x${string}` {
