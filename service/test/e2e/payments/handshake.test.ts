@@ -165,6 +165,15 @@ describe('the other routes', () => {
     assert.equal(world.payFaults.calls().length, before)
   })
 
+  it('reports a fault of the index, which stops no sale', async () => {
+    const own = await world.open({ isIndexFaulty: async () => true })
+    type Health = { status: string; checks: Record<string, { ok: boolean }> }
+    const { status, checks } = (await (await fetch(`${own.url}/health`)).json()) as Health
+    assert.deepEqual([status, checks['index']?.ok], ['degraded', false])
+    assert.equal((await buy(own.url, token, await sign(payer))).status, 200)
+    await own.close()
+  })
+
   it('publishes one document of its terms, equal to the 402', async () => {
     const texts = await Promise.all(
       ['x402', 'x402.json'].map(async (name) => (await fetch(`${gateway.url}/.well-known/${name}`)).text()),

@@ -13,7 +13,7 @@ import {
   voucherPayload,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
-import { buy, headerV1, post, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buy, buySettled, headerV1, post, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -55,6 +55,21 @@ describe('the quotas of a client at the gateway', () => {
     const { units, gas, lostGas, balances, refused } = await limited.metrics()
     assert.deepEqual([units, lostGas, refused], [Number(price), 0, { invalid_signature: 2, rate_limited: 2 }])
     assert.ok(gas > 0 && (balances[world.facilitator.address] ?? 0) > 0)
+    await limited.close()
+  })
+
+  it('sells to a buyer whose payment was tried as often as the limit while its outcome was not known', async () => {
+    const limited = await world.open({ refusals: createRateLimiter({ limit: 2 }), deadlines: { settleMs: 300 } })
+    const payment = await sign(payer)
+    await world.automine(false)
+    for (let n = 0; n < 3; n += 1) {
+      const answer = await buy(limited.url, token, payment)
+      assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
+    }
+    await world.automine(true)
+    await world.mine()
+    assert.equal((await buySettled(limited.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
     await limited.close()
   })
 })
