@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Hex, metadataHashOf } from '@touchstone/verdict'
-import { testDatabases } from '../../test/support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
 import { hashOf, insertAsset, recountProducts, setCursor } from '../../test/support/index/rows.ts'
 import { until } from '../../test/support/wait.ts'
 import { hexToBytes } from '../db/columns.ts'
@@ -43,13 +43,12 @@ for (const { name, open, skip } of testDatabases())
           hexToBytes(hashOf(tokenId) as Hex),
         ])
         changed = change()
-        await until(async () => (await database.query(blockedStatement)).length > 0)
+        await until(async () => (await countLockWaits(database)) > 0)
       })
       await changed
       assert.deepEqual(await sums(), await counted())
     }
 
-    const blockedStatement = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const sums = () =>
       database.query('select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1')
     const counted = () => database.query('select verified, count(*)::int as n from asset group by 1 order by 1')

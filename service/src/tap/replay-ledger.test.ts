@@ -8,7 +8,8 @@ import { toHex } from './bytes.ts'
 import type { Database } from '../db/database.ts'
 import { createReplayLedger, type Tap } from './replay-ledger.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
-import { testDatabases } from '../../test/support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
+import { until } from '../../test/support/wait.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
 
 type LedgerSql = Pick<Database, 'query' | 'dialect'>
@@ -193,6 +194,27 @@ for (const { name, open, skip } of testDatabases()) {
       const { tap } = world()
       const outcomes = await Promise.all([5, 1, 3, 2, 4, 3].map((counter) => tap(counter)))
       assert.deepEqual(outcomes, ['FRESH', 'FRESH', 'FRESH', 'FRESH', 'FRESH', 'SAME_TAP'])
+    })
+
+    it('takes no counter that waits behind a higher one of another process', async () => {
+      if (database.dialect !== 'postgres') return // PGlite has one connection, and a cluster a function of its own
+      const { tapOf, tap, answer } = world()
+      await tap(1)
+      let low: Promise<string> | undefined
+      await database.transaction(async (sql) => {
+        const other = createReplayLedger({ sql: { ...sql, dialect: database.dialect } })
+        assert.equal((await other.consume(tapOf(10))).outcome, 'FRESH')
+        low = tap(5)
+        await until(async () => (await countLockWaits(database)) > 0)
+      })
+      assert.deepEqual([await low, (await answer(10)).lastCounter], ['REPLAY', 10])
+    })
+
+    it('uses up no tap that is only judged', async () => {
+      const { tapOf, tap } = world()
+      const ledger = createReplayLedger({ sql: database })
+      for (let n = 0; n < 2; n += 1) assert.equal((await ledger.judge(tapOf(1))).outcome, 'FRESH')
+      assert.equal(await tap(1), 'FRESH')
     })
 
     it('takes the taps of one turn with one statement, or one for each shard', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { testDatabases } from '../../test/support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
 import { hashOf } from '../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../test/support/index/steps.ts'
 import { newPicc } from '../../test/support/tap/tapped-tag.ts'
@@ -185,10 +185,8 @@ for (const { name, open, skip } of testDatabases())
     })
 
     async function isBlocked(): Promise<boolean> {
-      return (await database.query(blockedStatement)).length > 0
+      return (await countLockWaits(database)) > 0
     }
-
-    const blockedStatement = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 
     /** The database, where `work` is done before a statement of a transaction with this piece. */
     function doneBefore(

@@ -2,14 +2,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { testDatabases } from '../../../test/support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../../test/support/database/databases.ts'
 import { until } from '../../../test/support/wait.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { operationStore } from '../../chain/transactions/operations.ts'
 import { registrationStore, type Registration, type RegistrationStore } from './stores.ts'
 
 const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
-const waitingStatement = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 const signer: Hex = `0x${'a'.repeat(40)}`
 
 for (const { name, open, skip } of testDatabases()) {
@@ -98,7 +97,7 @@ for (const { name, open, skip } of testDatabases()) {
       await signing.promise
       const taken = Promise.all([registrations.remove(one.key), registrations.add(registration({ tagId: one.tagId }))])
       // The embedded database has one connection: the next transaction waits for this one there.
-      if (database.dialect !== 'pglite') await until(async () => (await database.query(waitingStatement)).length === 2)
+      if (database.dialect !== 'pglite') await until(async () => (await countLockWaits(database)) === 2)
       ready.resolve()
       assert.equal((await appended)?.added, true)
       assert.deepEqual(await taken, [false, 'tag_taken'])

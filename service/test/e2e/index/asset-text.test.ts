@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
-import { testDatabases } from '../../support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../support/database/databases.ts'
 import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { until } from '../../support/wait.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
@@ -80,11 +80,9 @@ for (const { name, open, skip } of testDatabases())
         await insertAsset({ ...sql, dialect: database.dialect }, { tokenId: 4, metadataHash: late.hash })
         const isNew = await metadataStore(database).put(late)
         refreshed = createTextRefresh(database)(late.hash, { isNew })
-        await until(async () => (await database.query(blockedStatement)).length > 0)
+        await until(async () => (await countLockWaits(database)) > 0)
       })
       await refreshed
       assert.equal((await names()).at(-1), 'Late')
     })
   })
-
-const blockedStatement = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
 import { citusUrl, createCitusDatabase } from './citus.ts'
 import { openEmptyPglite, type Tables } from './pglite.ts'
-import { openDatabase, type Database } from '../../../src/db/database.ts'
+import { openDatabase, type Database, type Sql } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 
 export type TestDatabase = {
@@ -56,6 +56,12 @@ export async function makeDatabaseTemplate(): Promise<AsyncDisposable> {
   await database.close() // a database with a session cannot be copied
   process.env[templateVariable] = name
   return { [Symbol.asyncDispose]: () => dropDatabase(name) }
+}
+
+/** Returns how many sessions of the database wait for a lock of another one. */
+export async function countLockWaits(sql: Sql): Promise<number> {
+  const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  return (await sql.query(text)).length
 }
 
 const newName = () => `touchstone_test_${randomBytes(6).toString('hex')}`
