@@ -230,6 +230,9 @@ describe('access tiers of product passports', () => {
     assert.equal(hidden.status, 404)
     assert.deepEqual(lasting(hidden), lasting(await get(none, interest)))
     assert.equal((await get('0x7', authority)).status, 400)
+    const bolts = await newKey(['passport:authority'], { brands: ['Bolt'] })
+    for (const hash of [commitments.interest, commitments.authority])
+      assert.deepEqual(lasting(await get(hash, bolts)), lasting(await get(none, bolts)))
     const document = JSON.parse((await ask(dpp(), 'readDppById', authority)).text) as object
     for (const hash of [commitments.interest, commitments.authority])
       assert.ok(JSON.stringify(document).includes(`${world.url}/api/restricted/${hash}`))
