@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { insertAsset } from '../../../test/support/index/rows.ts'
+import { hashOf, insertAsset, insertOperation } from '../../../test/support/index/rows.ts'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../db/audit.ts'
 import type { Database } from '../../db/database.ts'
 import { createLog } from '../../lib/log.ts'
@@ -10,6 +10,8 @@ import { tagStore } from '../../tap/tag-registry.ts'
 import { apiKeyStore, newApiKey } from '../api-keys.ts'
 import { databaseActs } from './acts.ts'
 import { createApprovals, type Approvals, type Decider } from './approvals.ts'
+
+type ChainAct = Extract<Parameters<typeof createApprovals>[0]['acts']['recycle'], { carryOut: unknown }>
 
 for (const { name, open, skip } of testDatabases())
   describe(`requests for approval on ${name}`, { skip }, () => {
@@ -31,6 +33,30 @@ for (const { name, open, skip } of testDatabases())
         acts,
         log: createLog(() => {}),
       })
+    const notYet = { ok: false, isFinal: false, message: 'the operator key is missing' } as const
+    /** Approvals of an act on chain. What a process left unfinished is taken up at once. */
+    const onChain = (act: Partial<ChainAct>, on: Parameters<typeof createApprovals>[0]['database'] = database) =>
+      createApprovals({
+        database: on,
+        required: new Set(['recycle']),
+        hours: 1,
+        acts: {
+          ...databaseActs({ writeStatus: async () => {} }),
+          recycle: {
+            readFacts: async () => ({ nonce: 1 }),
+            isBegun: async () => false,
+            carryOut: async () => notYet,
+            ...act,
+          },
+        },
+        log: createLog(() => {}),
+        leaseMs: 0,
+      })
+    async function askedToRecycle(subject: string, from: Approvals): Promise<string> {
+      const answer = await from.request({ act: 'recycle', subject }, asker)
+      assert.ok(answer.ok)
+      return answer.approval.id
+    }
     const newKey = (scopes: readonly ['approve'] | readonly ['read'], brands: readonly string[] | null = null) =>
       apiKeyStore(database).create({ hash: newApiKey().hash, name: 'k', scopes, brands })
     const statusOf = async (id: string) => (await approvals.find(id))?.status
@@ -237,24 +263,17 @@ for (const { name, open, skip } of testDatabases())
       const gate = () => Promise.withResolvers<void>()
       /** Approvals of a process that sees the subject with this nonce. Its act on chain waits for `carried`. */
       const seeing = (nonce: number, on: Store, { begun = gate(), carried = gate() } = {}) =>
-        createApprovals({
-          database: on,
-          required: new Set(['recycle']),
-          hours: 1,
-          acts: {
-            ...databaseActs({ writeStatus: async () => {} }),
-            recycle: {
-              readFacts: async () => ({ nonce }),
-              isBegun: async () => false,
-              async carryOut() {
-                begun.resolve()
-                await carried.promise
-                return { ok: true, block: 9n }
-              },
+        onChain(
+          {
+            readFacts: async () => ({ nonce }),
+            async carryOut() {
+              begun.resolve()
+              await carried.promise
+              return { ok: true, block: 9n }
             },
           },
-          log: createLog(() => {}),
-        })
+          on,
+        )
       const third: Decider = { who: 'local:third', key: null }
 
       /** Approves a request while `late` waits in another process, between its decision and the end of the request. */
@@ -267,9 +286,7 @@ for (const { name, open, skip } of testDatabases())
       ) {
         const [begun, carried] = [gate(), gate()]
         const current = seeing(1, database, { begun, carried })
-        const asked = await current.request({ act: 'recycle', subject }, asker)
-        assert.ok(asked.ok)
-        const { id } = asked.approval
+        const id = await askedToRecycle(subject, current)
         const answer = late(seeing(0, on), id)
         await reached
         const approved = current.approve(id, second)
@@ -314,29 +331,10 @@ for (const { name, open, skip } of testDatabases())
 
     it('are all carried out in turn, also behind many that cannot be done yet', async () => {
       const tried: string[] = []
-      const waiting = createApprovals({
-        database,
-        required: new Set(['recycle']),
-        hours: 1,
-        acts: {
-          ...databaseActs({ writeStatus: async () => {} }),
-          recycle: {
-            readFacts: async () => ({ nonce: 1 }),
-            isBegun: async () => false,
-            async carryOut(subject) {
-              tried.push(subject)
-              return { ok: false, isFinal: false, message: 'the operator key is missing' }
-            },
-          },
-        },
-        log: createLog(() => {}),
-        leaseMs: 0,
-      })
+      const waiting = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })
       const subjects = Array.from({ length: 21 }, (_, n) => `${n + 100}`)
-      for (const subject of subjects) {
-        const asked = await waiting.request({ act: 'recycle', subject }, asker)
-        assert.ok(asked.ok && (await waiting.approve(asked.approval.id, second)).ok)
-      }
+      for (const subject of subjects)
+        assert.ok((await waiting.approve(await askedToRecycle(subject, waiting), second)).ok)
       tried.length = 0
       for (let pass = 0; pass < 2; pass += 1) await waiting.resume()
       assert.deepEqual(
@@ -344,6 +342,49 @@ for (const { name, open, skip } of testDatabases())
         [],
       )
       await database.query("update approval set status = 'FAILED' where status = 'APPROVED' and act = 'recycle'")
+    })
+
+    it('are not carried out later where they were rejected or have failed, and fail where it is too late', async () => {
+      const tried: string[] = []
+      const left = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })
+      const [rejected, failed, late] = [
+        await askedToRecycle('31', left),
+        await askedToRecycle('32', left),
+        await askedToRecycle('33', left),
+      ]
+      assert.ok((await left.reject(rejected, second)).ok)
+      for (const id of [failed, late]) assert.ok((await left.approve(id, second)).ok)
+      await database.query("update approval set status = 'FAILED' where id = $1", [failed])
+      await database.query("update approval set decided_at = decided_at - interval '61 minutes' where id = $1", [late])
+      tried.length = 0
+      await left.resume()
+      assert.deepEqual(tried, [])
+      assert.deepEqual(await Promise.all([rejected, failed, late].map(statusOf)), ['REJECTED', 'FAILED', 'FAILED'])
+    })
+
+    it('are carried out on a changed subject once they are begun, and do not fail once they are signed', async () => {
+      let [nonce, tries] = [1, 0]
+      const begun = onChain({
+        readFacts: async () => ({ nonce }),
+        isBegun: async () => true,
+        carryOut: async () => ((tries += 1) === 1 ? notYet : { ok: true, block: null }),
+      })
+      const id = await askedToRecycle('34', begun)
+      assert.ok((await begun.approve(id, second)).ok)
+      nonce = 2
+      await begun.resume()
+      assert.deepEqual([tries, await statusOf(id)], [2, 'APPROVED'])
+      await database.query("update approval set status = 'DONE' where id = $1", [id])
+
+      const signed = onChain({
+        async carryOut(_subject, of) {
+          await insertOperation(database, hashOf(35), `approval:${of}`)
+          return { ok: false, isFinal: true, message: 'the answer was lost' }
+        },
+      })
+      const other = await askedToRecycle('35', signed)
+      assert.ok((await signed.approve(other, second)).ok)
+      assert.equal(await statusOf(other), 'APPROVED')
     })
 
     it('leave an audit trail that verifies', async () => {

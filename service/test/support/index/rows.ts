@@ -93,14 +93,14 @@ export type TransferInsert = {
   messageHash?: string
 }
 
-/** Inserts a transaction of this service. */
-export async function insertOperation(sql: Sql, txHash: string): Promise<void> {
+/** Inserts a transaction of this service, under a key. */
+export async function insertOperation(sql: Sql, txHash: string, key = txHash): Promise<void> {
   const signer = bytes(alice)
   await sql.query('insert into signer (address) values ($1) on conflict do nothing', [signer])
   await sql.query(
     `insert into operation (idempotency_key, request_hash, kind, signer, nonce, tx_hash, raw)
      values ($1, $2, 'initiateTransferBySig', $3, 0, $2, '')`,
-    [txHash, bytes(txHash), signer],
+    [key, bytes(txHash), signer],
   )
 }
 
