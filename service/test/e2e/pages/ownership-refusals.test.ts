@@ -82,6 +82,30 @@ describe('the routes of ownership in the page', () => {
     assert.match(await offer(), /Its seal was opened/)
   })
 
+  it('takes no consent or offer whose end has passed or is later than the longest one', async () => {
+    const seller = newAccount()
+    /** Sends a step that is signed for each of these ends, then one for the end that the page gives. */
+    async function ends(path: string, input: object, name: string, offsets: readonly number[]) {
+      const terms = await own.send(path, input)
+      const data = dataOf(terms) as { message: object }
+      const given = Number(terms.deadline)
+      const sendAt = async (deadline: string) => {
+        const message = { ...data.message, [name]: deadline }
+        const signature = await seller.signTypedData({ ...data, message } as never)
+        return own.reasonOf(await own.send(path, { ...input, deadline, signature }))
+      }
+      for (const offset of offsets)
+        assert.deepEqual(await sendAt(String(given + offset)), [400, 'unsigned'], `${path} ${offset}`)
+      assert.deepEqual(await sendAt(String(given)), [200, undefined])
+    }
+    const item = await own.released()
+    const ticketOf = async () => own.ticketIn(await own.pageOf(own.tapOf(item)))
+    await ends('/claim', { ticket: await ticketOf(), account: seller.address }, 'deadline', [86_400, -86_400])
+    const offer = { step: 'offer', ticket: await ticketOf(), account: seller.address, to: newAccount().address }
+    assert.deepEqual(own.reasonOf(await own.send('/transfer', { ...offer, to: seller.address })), [400, 'self'])
+    await ends('/transfer', offer, 'expiry', [3_600, -73 * 3_600])
+  })
+
   it('claims and certifies nothing by a page that was opened before the batch of its tag was revoked', async () => {
     const item = await own.released()
     const page = await own.pageOf(own.tapOf(item))
