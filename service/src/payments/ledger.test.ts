@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { hexToBytes } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { openHolder, type PaymentHolder } from './holder.ts'
 import { createPaymentLedger, parsePayload, type NewPayment } from './ledger.ts'
@@ -45,6 +46,17 @@ for (const { name, open, skip } of testDatabases()) {
       const payment = newPayment()
       assert.ok(await ledger.insert(payment))
       return payment
+    }
+
+    let settlements = 0
+    /** Stores a transaction of a nonce of its own; returns its row. */
+    async function settlement({ state, hash }: { state: 'mined' | 'pending'; hash: Hex }): Promise<bigint | undefined> {
+      const [row] = await database.query<{ pk: bigint }>(
+        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, mined_at, gas_used, gas_price, block_number)
+         values (84532, decode(repeat('02', 20), 'hex'), $1, $2, 0, '', array[$3::bytea], clock_timestamp(), 1, 1, 1) returning pk`,
+        [(settlements += 1), state, hexToBytes(hash)],
+      )
+      return row?.pk
     }
 
     it('takes a payment in once, of many at once', async () => {
@@ -108,6 +120,71 @@ for (const { name, open, skip } of testDatabases()) {
       const [row] = await store.settledIn(moved.block)
       assert.deepEqual([row?.nonce, row?.transaction], [payment.nonce, moved.transaction])
       assert.deepEqual((await store.sentFor(other)).transactions, [])
+    })
+
+    it('puts a moved payment to the mined transaction of this hash, and to no other', async () => {
+      const payment = await settling()
+      await store.done(payment, paid('{"a":1}'))
+      const moved = { transaction: bytes(32), block: { number: 8n, hash: bytes(32) } }
+      const settlementOf = async () => {
+        await store.moved(payment, moved)
+        return (await store.find(payment))?.settlement
+      }
+      await settlement({ state: 'mined', hash: bytes(32) })
+      await settlement({ state: 'pending', hash: moved.transaction })
+      assert.equal(await settlementOf(), null)
+      const pk = await settlement({ state: 'mined', hash: moved.transaction })
+      assert.equal(await settlementOf(), pk)
+      await database.query('delete from settlement')
+    })
+
+    it('lists the rejected payments that may be paid yet, those that expire first before the others', async () => {
+      const [last, first, used, expired] = [await settling(), await settling(), await settling(), await settling()]
+      const now = Math.floor(Date.now() / 1000)
+      for (const [payment, reason, validBefore] of [
+        [last, 'payment_rejected', now + 7_200],
+        [first, 'insufficient_funds', now + 3_600],
+        [used, 'nonce_already_used', now + 3_600],
+        [expired, 'payment_rejected', now - 1_000],
+      ] as const) {
+        await store.reject(payment, reason)
+        await database.query('update payment set valid_before = $2::numeric where nonce = $1', [
+          hexToBytes(payment.nonce),
+          String(validBefore),
+        ])
+      }
+      const listed = async () => (await store.rejected(10)).map(({ nonce }) => nonce)
+      assert.deepEqual(await listed(), [first.nonce, last.nonce])
+      assert.equal((await store.rejected(1)).length, 1)
+    })
+
+    it('keeps the payments and identifiers of each token and chain apart', async () => {
+      const payment = await settling()
+      const identifier = 'order_0123456789-E'
+      const [otherToken, otherChain] = [
+        createPaymentLedger(database, { chainId: 84532, asset: bytes(20), holder }),
+        createPaymentLedger(database, { chainId: 8453, asset, holder }),
+      ]
+      for (const other of [otherToken, otherChain]) {
+        assert.equal(await other.find(payment), undefined)
+        assert.ok(await other.insert({ ...payment, identifier }))
+        for (let n = 0; n < 9; n += 1) await other.identify(payment, `${identifier}${n}`)
+      }
+      assert.equal(await store.find({ ...payment, nonce: bytes(32), identifier }), undefined)
+      await store.identify(payment, identifier)
+      assert.equal((await store.find({ ...payment, nonce: bytes(32), identifier }))?.nonce, payment.nonce)
+    })
+
+    it('notes which payments are transfers, and which are deposits', async () => {
+      const [transfer, deposit] = [newPayment(), newPayment()]
+      const { from, nonce: salt } = deposit.payment
+      const accounts = { payer: from, payerAuthorizer: from, receiver: from, receiverAuthorizer: from, token: asset }
+      const payment = { ...deposit.payment, deposit: { config: { ...accounts, salt, withdrawDelay: 900 }, salt } }
+      for (const one of [transfer, { ...deposit, payment }]) assert.ok(await store.insert(one))
+      const kindOf = async ({ nonce }: NewPayment) =>
+        (await database.query<{ kind: string }>('select kind from payment where nonce = $1', [hexToBytes(nonce)]))[0]
+          ?.kind
+      assert.deepEqual([await kindOf(transfer), await kindOf(deposit)], ['transfer', 'deposit'])
     })
 
     it('finds a proof that a process was sending when it ended, and none that one is sending or has sent', async () => {

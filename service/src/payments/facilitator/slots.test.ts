@@ -33,6 +33,21 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await one.assign({ sender, count: 5, members: [] }, sign)).nonce, 7)
     })
 
+    it('a nonce counts as used for a minute after its transaction was mined, while a provider may not know it', async () => {
+      const slots = slotsOf(1)
+      const slot = await slots.assign({ sender, count: 40, members: [] }, sign)
+      await slots.mined(slot, {
+        gasUsed: 1n,
+        gasPrice: 1n,
+        l1Fee: 0n,
+        block: { number: 9n, hash: toHex(1, { size: 32 }) },
+      })
+      const next = await slots.assign({ sender, count: 40, members: [] }, sign)
+      assert.equal(next.nonce, 41)
+      await database.query("update settlement set mined_at = mined_at - interval '61 seconds' where pk = $1", [slot.pk])
+      assert.equal((await slots.assign({ sender, count: 40, members: [] }, sign)).nonce, 40)
+    })
+
     it('a transaction that was given up is mined once its receipt is known', async () => {
       const slots = slotsOf(1)
       const slot = await slots.assign({ sender, count: 20, members: [] }, sign)
