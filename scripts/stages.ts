@@ -24,6 +24,9 @@ export const root = fileURLToPath(new URL('../', import.meta.url))
  * is printed when it is done.
  */
 export async function runStages(stages: readonly Stage[], lanes = 1): Promise<void> {
+  // The commands end with this process. A program that has something to close first listens itself.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1))
   const waiting = [...stages]
   const isLive = lanes === 1
   const lines: string[] = []
@@ -50,17 +53,34 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   if (failed > 0) process.exitCode = 1
 }
 
+/** Runs a command in a process group of its own, because npm passes no signal on to what it runs. The group ends with this process. */
 function run([program, ...args]: Command, collect: boolean): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       cwd: root,
-      timeout: longestMs,
+      detached: true,
       stdio: ['ignore', collect ? 'pipe' : 'inherit', collect ? 'pipe' : 'inherit'],
     })
+    const end = () => endGroup(child.pid)
+    const timer = setTimeout(end, longestMs)
+    process.once('exit', end)
+    const finish = (code: number, text: string) => {
+      clearTimeout(timer)
+      process.off('exit', end)
+      resolve({ code, output: text })
+    }
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    child.once('error', (error) => resolve({ code: 127, output: error.message }))
-    child.once('close', (code) => resolve({ code: code ?? 1, output }))
+    child.once('error', (error) => finish(127, error.message))
+    child.once('close', (code) => finish(code ?? 1, output))
   })
+}
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid)
+  } catch {
+    // It has ended.
+  }
 }

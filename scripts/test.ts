@@ -19,7 +19,7 @@ chmodSync(folder, 0o755) // PostgreSQL runs as another user
 process.env['TMPDIR'] = folder
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 await using made = new AsyncDisposableStack()
-for (const signal of ['SIGINT', 'SIGTERM'])
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.once(signal, () => void made.disposeAsync().finally(() => process.exit(1)))
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
