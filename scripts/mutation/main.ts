@@ -20,11 +20,11 @@ const targets: readonly Target[] = [
     sources: ['verdict/src/**/*.ts', 'service/src/assets/verdicts.ts'],
     quick: [
       'verdict/src/**/*.unit.test.ts',
-      'verdict/test/{chain-read,client}.test.ts',
+      'verdict/test/over-http.test.ts',
       'service/src/assets/verdicts.unit.test.ts',
     ],
     // package.test.ts tests the packed copy.
-    slow: ['verdict/test/!(package|chain-read|client).test.ts'],
+    slow: ['verdict/test/!(package|over-http).test.ts'],
   }),
   typescriptTarget({
     name: 'sun',

@@ -1,17 +1,22 @@
-/** Proofs against an RPC that lies (chain trust «proof»). */
+/** Proofs of the real registry against an RPC that lies (chain trust «proof»), and what becomes of them when a single digit changes. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import fc from 'fast-check'
 import {
   type EthProof,
   type Fetch,
   getAssetCall,
   headerHash,
   type Hex,
+  mappingSlot,
   prove,
   recheck,
+  recordSlot,
   type RpcHeader,
+  verifyStorageProof,
+  wordOfRecord,
 } from '../src/index.ts'
-import { claimed, startChain } from './_chain.ts'
+import { claimed, operator, startChain } from './_chain.ts'
 import { changedResult } from './_liar.ts'
 import { failed, found } from './_report.ts'
 
@@ -21,6 +26,19 @@ const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
 
 const { rpcUrl, contract, codeHash } = chain
+for (let count = 0; count < 12; count += 1) await chain.send('mint(address,bytes32)', BigInt(operator), 0xfeedn)
+await chain.send('bindTag(uint256,bytes32)', 1n, 0xdeadn)
+const stored = { owner: operator, timestamp: 5n, state: 4, flags: 0x20, reserved: 3 } as const
+await chain.store(1000n, stored)
+
+const header = await chain.head()
+const blockHash = header['hash'] as Hex
+/** The record of a token, its tag, its metadata hash, and a record that is not there. */
+const slots = [recordSlot(1000n), mappingSlot(1n, 6n), mappingSlot(1n, 7n), recordSlot(5000n)]
+const values = [wordOfRecord(stored), 0xdeadn, 0xfeedn, 0n]
+const proof = (await chain.rpc('eth_getProof', [contract, slots, { blockHash }])) as EthProof
+const honest = { header, blockHash, contract, codeHash, proof, slots }
+
 await chain.store(1n, claimed)
 const verdict = await chain.verdict(1n)
 await chain.store(1n, { ...claimed, flags: 2 })
@@ -137,6 +155,31 @@ describe('prove', () => {
   })
 })
 
+describe('verifyStorageProof', () => {
+  it('proves several slots at once, present and absent', () => {
+    assert.deepEqual(verifyStorageProof(honest), { ok: true, values, codeHash })
+  })
+
+  it('never finds another value when a digit anywhere changes', () => {
+    const all = texts({ header, proof })
+    const property = fc.property(fc.nat(all.length - 1), fc.nat(), fc.integer({ min: 1, max: 15 }), (index, at, by) => {
+      const { path, text } = all[index] ?? { path: [], text: '' }
+      const position = 2 + (at % Math.max(text.length - 2, 1))
+      const digit = (Number.parseInt(text.charAt(position) || '0', 16) ^ by).toString(16)
+      const { header: changedHeader, proof: changedProof } = withText(
+        { header, proof },
+        path,
+        text.slice(0, position) + digit + text.slice(position + 1),
+      )
+      const found = verifyStorageProof({ ...honest, header: changedHeader, proof: changedProof })
+      const beside = ['hash', 'size', 'totalDifficulty', 'transactions'].includes(path[1] ?? '')
+      assert.equal(found.ok, beside, path.join('.'))
+      if (found.ok) assert.deepEqual(found.values, values)
+    })
+    fc.assert(property, { numRuns: 1000 })
+  })
+})
+
 describe('headerHash', () => {
   it('is the hash that the chain gives each of its blocks', async () => {
     for (const tag of ['0x0', '0x1', 'latest']) {
@@ -145,3 +188,20 @@ describe('headerHash', () => {
     }
   })
 })
+
+/** Every text inside parsed JSON, by its path. */
+function texts(value: unknown, path: string[] = []): { path: string[]; text: string }[] {
+  if (typeof value === 'string') return [{ path, text: value }]
+  return typeof value === 'object' && value !== null
+    ? Object.entries(value).flatMap(([key, inner]) => texts(inner, [...path, key]))
+    : []
+}
+
+/** A copy with another text at a path. */
+function withText<T>(value: T, path: string[], text: string): T {
+  const copy = structuredClone(value)
+  const last = path.at(-1) ?? ''
+  const holder = path.slice(0, -1).reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], copy)
+  ;(holder as Record<string, unknown>)[last] = text
+  return copy
+}

@@ -1,13 +1,16 @@
-/** recheck and prove against an RPC that refuses requests, lacks blocks or is on another chain. */
+/** recheck and prove against an RPC that refuses requests or lacks blocks. Of several endpoints a number must agree. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { type Fetch, prove, recheck, type RpcHeader, untrustedOf, VerdictError } from '../src/index.ts'
+import { type Fetch, type Outcome, prove, recheck, type RpcHeader, untrustedOf, VerdictError } from '../src/index.ts'
 import { claimed, startChain } from './_chain.ts'
 import { changedAnswers, changedResult, refusing, type RpcRequest } from './_liar.ts'
 import { failed } from './_report.ts'
+import { forward } from './_server.ts'
 
 const chain = await startChain()
-after(() => chain[Symbol.asyncDispose]())
+const other = await startChain({ nonce: 1 })
+const second = await forward(chain.rpcUrl)
+after(() => Promise.all([chain, other, second].map((opened) => opened[Symbol.asyncDispose]())))
 
 const { rpcUrl, contract, codeHash } = chain
 await chain.store(1n, claimed)
@@ -15,6 +18,9 @@ const verdict = await chain.verdict(1n)
 
 const rechecked = (of: unknown, fetch: Fetch) => recheck(of, { rpcUrl, contract, fetch })
 const proven = (of: unknown, fetch: Fetch) => prove(of, { rpcUrl, contract, codeHash, fetch })
+const dead = 'http://127.0.0.1:1'
+const outcome = async (of: unknown, rpcUrls: string[], agree?: number): Promise<Outcome> =>
+  (await recheck(of, { rpcUrl: rpcUrls, contract, agree })).outcome
 const unavailable = (error: unknown) => error instanceof VerdictError && error.code === 'RPC_UNAVAILABLE'
 
 /** A read pinned to a block hash (EIP-1898). */
@@ -72,40 +78,6 @@ describe('an RPC that refuses block hashes', () => {
 })
 
 describe('an RPC on the way to the record', () => {
-  const reported: [name: string, fields: string[], fetch: Fetch][] = [
-    ['is on another chain', ['rpc.chain_id'], changedResult('eth_chainId', () => '0x1')],
-    ['does not know the block', ['block'], changedResult('eth_getBlockByHash', () => null)],
-    [
-      'says so with an error',
-      ['block'],
-      refusing(({ method }) => method === 'eth_getBlockByHash', { code: -32000, message: 'header not found' }),
-    ],
-    [
-      'gives another block',
-      ['block'],
-      changedResult('eth_getBlockByHash', (block) => ({ ...(block as object), gasUsed: '0x7' })),
-    ],
-    [
-      'gives a thin block of another hash',
-      ['block'],
-      changedResult('eth_getBlockByHash', () => ({ hash: `0x${'11'.repeat(32)}`, number: '0x1' })),
-    ],
-    ['finds no contract', ['record'], changedResult('eth_call', () => '0x')],
-    [
-      'finds a contract that reverts',
-      ['record'],
-      refusing(({ method }) => method === 'eth_call', { code: 3, message: 'execution reverted' }),
-    ],
-    [
-      'answers with more than the record',
-      ['record'],
-      changedResult('eth_call', (data) => `${String(data)}${'0'.repeat(64)}`),
-    ],
-  ]
-  for (const [name, fields, fetch] of reported) {
-    it(`is reported when it ${name}`, async () => assert.deepEqual(failed(await rechecked(verdict, fetch)), fields))
-  }
-
   it('leaves the metadata undecided where the contract has no hash to give, and finds another hash wrong', async () => {
     const options = { rpcUrl, contract, metadata: '{}' }
     const isHash = ({ method, params }: RpcRequest) =>
@@ -130,30 +102,31 @@ describe('an RPC on the way to the record', () => {
     const beside = changedResult('eth_getBlockByHash', (block) => ({ ...(block as object), slotNumber: '0x1' }))
     assert.deepEqual(failed(await proven(verdict, beside)), [])
   })
+})
 
-  const useless: [name: string, method: string, result: unknown][] = [
-    ['no chain id', 'eth_chainId', null],
-    ['a chain id that is no quantity', 'eth_chainId', 84532],
-    ['a block that is a text', 'eth_getBlockByHash', 'block'],
-    ['a block without a number', 'eth_getBlockByHash', { hash: verdict.chainRef.block_hash }],
-    ['a huge block number', 'eth_getBlockByHash', { hash: verdict.chainRef.block_hash, number: `0x${'f'.repeat(60)}` }],
-  ]
-  for (const [name, method, result] of useless) {
-    it(`is unavailable with ${name}`, async () => {
-      await assert.rejects(
-        rechecked(
-          verdict,
-          changedResult(method, () => result),
-        ),
-        unavailable,
-      )
-      await assert.rejects(
-        proven(
-          verdict,
-          changedResult(method, () => result),
-        ),
-        unavailable,
-      )
-    })
-  }
+describe('several endpoints', () => {
+  it('must all agree, or as many as the caller asks for', async () => {
+    const lying = { ...verdict, state: 'MINTED', state_code: 1 }
+    assert.equal(await outcome(verdict, [rpcUrl, second.url]), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, dead]), 'undecided')
+    assert.equal(await outcome(verdict, [rpcUrl, dead], 1), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, second.url], 2), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl]), 'differs')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, dead], 2), 'undecided')
+    assert.equal(await outcome(lying, [rpcUrl, second.url, dead], 1), 'undecided')
+    assert.equal(await outcome(lying, [rpcUrl, second.url, dead], 2), 'differs')
+  })
+
+  it('are each shown in the report, without their URL', async () => {
+    const report = await recheck(verdict, { rpcUrl: [rpcUrl, dead, other.rpcUrl], contract, agree: 1 })
+    const rows = report.checks.filter(({ field }) => field.startsWith('endpoint'))
+    assert.deepEqual(
+      rows.map((row) => [row.field, row.found]),
+      [
+        ['endpoint 1 of 3', 'agrees'],
+        ['endpoint 2 of 3', 'RPC_UNAVAILABLE'],
+        ['endpoint 3 of 3', 'differs: block'],
+      ],
+    )
+  })
 })

@@ -113,6 +113,7 @@ describe('the record that a recheck reads', () => {
     ['no code', { result: '0x' }],
     ['a number', { result: 7 }],
     ['null', { result: null }],
+    ['a word more', { result: `${String(honest.eth_call([{ data: '0xeac8f5b8' }]).result)}${'0'.repeat(64)}` }],
     ['a list of the words', { result: [honest.eth_call([{ data: '0xeac8f5b8' }]).result] }],
     ['a revert by its code', { error: { code: 3, message: 'no' } }],
     ['a revert by its message', { error: { code: -32000, message: 'VM execution error: Reverted' } }],
