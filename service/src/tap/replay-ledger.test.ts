@@ -169,6 +169,17 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await tap(2, { epoch: 1 }), 'FRESH')
     })
 
+    it('takes a tap of an earlier epoch where the later one is known by taps with revoked keys alone', async () => {
+      const { tap } = world()
+      const batchId = `batch-${randomBytes(4).toString('hex')}`
+      const leaked = `${batchId}-leaked`
+      await database.query('insert into tag_batch (id, epoch) values ($1, 0), ($2, 1)', [batchId, leaked])
+      assert.equal(await tap(1, { epoch: 1, batchId: leaked }), 'FRESH')
+      assert.equal(await tap(5, { batchId }), 'REPLAY')
+      await database.query(`update tag_batch set status = 'revoked' where id = $1`, [leaked])
+      assert.equal(await tap(5, { batchId }), 'FRESH')
+    })
+
     it('reads the status of the batch with every tap', async () => {
       const { tap } = world()
       const batchId = `batch-${randomBytes(4).toString('hex')}`
