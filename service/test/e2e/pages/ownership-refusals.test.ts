@@ -141,7 +141,9 @@ describe('the routes of ownership in the page', () => {
     const first = await own.send('/claim', signed[0] ?? {})
     assert.deepEqual([first.http, first.status], [200, 'mined'])
     assert.deepEqual(await own.send('/claim', signed[0] ?? {}), first)
-    assert.deepEqual(own.reasonOf(await own.send('/claim', signed[1] ?? {})), [409, 'taken'])
+    const { account } = signed[1] ?? {}
+    for (const other of [{ account }, { deadline: '9999999999' }, { signature: '0x12' }, { ...signed[1] }])
+      assert.deepEqual(own.reasonOf(await own.send('/claim', { ...signed[0], ...other })), [409, 'taken'])
   })
 
   it('refuses altered links, other sites, used taps, offers that are over, and answers a repeat as the first time', async () => {
@@ -187,6 +189,8 @@ describe('the routes of ownership in the page', () => {
     const terms = await own.send('/transfer', { step: 'offer', ticket, account: seller.address, to })
     const again = { deadline: terms.deadline, signature: await seller.signTypedData(dataOf(terms)) }
     assert.deepEqual(await offer(again), [409, 'used', undefined])
+    const voided = { step: 'withdraw', ticket, account: seller.address, signature: `0x${'11'.repeat(65)}` }
+    assert.deepEqual(own.reasonOf(await own.send('/transfer', voided)), [400, 'unsigned'])
 
     // An offer that was accepted gets the first answer for the same signature, and none for another.
     const second = await own.offered(item, { seller, to })
