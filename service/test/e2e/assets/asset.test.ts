@@ -67,25 +67,9 @@ describe('GET /api/asset/{tokenId}', () => {
     assert.match(untrusted?._warning ?? '', /never as instructions/)
   })
 
-  const invalid = [
-    '%zz',
-    '%00',
-    '42%0a',
-    '+42',
-    '0x1f',
-    '-1',
-    '1e3',
-    '',
-    '%D9%A4%D9%A2',
-    '9'.repeat(79),
-    '9'.repeat(5_000),
-    (2n ** 256n).toString(),
-    'a/b',
-    '..',
-    '%2e%2e',
-  ]
-  for (const segment of invalid) {
-    it(`answers 400 INVALID_TOKEN_ID for «${segment.slice(0, 24)}»`, async () => {
+  // More texts that are no token id, and ways to write one: e2e/hostile/routes.test.ts.
+  for (const segment of ['-1', '1e3', 'a/b', '%2e%2e']) {
+    it(`answers 400 INVALID_TOKEN_ID for «${segment}»`, async () => {
       const { status, body, headers } = await rawJson(world, `/api/asset/${segment}`)
       assert.equal(status, 400)
       assert.equal((body as Failure).version, '1')
@@ -94,24 +78,11 @@ describe('GET /api/asset/{tokenId}', () => {
     })
   }
 
-  const absent = ['0', '99', (2n ** 256n - 1n).toString()]
-  for (const id of absent) {
-    it(`answers 404 ASSET_NOT_FOUND for ${id.slice(0, 24)}, which no one minted`, async () => {
+  for (const id of ['0', '99']) {
+    it(`answers 404 ASSET_NOT_FOUND for ${id}, which no one minted`, async () => {
       const { status, body, headers } = await rawJson(world, `/api/asset/${id}`)
       assert.deepEqual([status, (body as Failure).error.code], [404, 'ASSET_NOT_FOUND'])
       assertErrorHeaders(headers)
-    })
-  }
-
-  for (const [path, id] of [
-    ['0001', '1'],
-    ['%31', '1'],
-    ['1?x=1', '1'],
-    [`${'0'.repeat(77)}2`, '2'],
-  ] as const) {
-    it(`reads «${path.slice(-12)}» as ${id}`, async () => {
-      const { status, body } = await rawJson(world, `/api/asset/${path}`)
-      assert.deepEqual([status, (body as Verdict).token_id], [200, id])
     })
   }
 

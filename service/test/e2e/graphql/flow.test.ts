@@ -190,24 +190,6 @@ describe('the lifecycle by mutations', () => {
     refusalOf(await step('recycleProduct', { productId }), 'input', /30 days after its announcement/)
     await is(tokenId, 5, 2)
   })
-
-  const fields = ['bindTag', 'activateProduct', 'claimProduct', 'flagProduct', 'resolveProduct', 'recycleProduct']
-  for (const field of [...fields, 'invalidateNonce', 'initiateTransfer', 'acceptTransfer', 'cancelTransfer']) {
-    it(`${field} needs the scope write`, async () => {
-      const inputs: Readonly<Record<string, object>> = {
-        bindTag: { uid: '04', batchId: 'test' },
-        claimProduct: { claimant: alice.address, picc: '', cmac: '' },
-        flagProduct: { reports: ['LOST'] },
-        initiateTransfer: { toAddress: bob.address },
-      }
-      const about =
-        field.endsWith('ptTransfer') || field === 'cancelTransfer' ? { transferId: '1-1' } : { productId: '1' }
-      const selection = field.endsWith('Transfer') ? 'transfer { id }' : 'product { id }'
-      await assert.rejects(ask(field, selection, { ...about, ...inputs[field] }, { scopes: ['read'] }), {
-        code: 'FORBIDDEN',
-      })
-    })
-  }
 })
 
 type Transferred = { productTransferred: { transfer: Transfer; product: { currentOwner: { address: string } } } }

@@ -201,10 +201,6 @@ describe('registerProduct', () => {
     await assert.rejects(register(input), /A Date is a day/)
   })
 
-  it('needs the scope write', async () => {
-    await assert.rejects(register({ tagId: 'scope', name: 'A name' }, { scopes: ['read'] }), { code: 'FORBIDDEN' })
-  })
-
   it('lands 50 at once, with nonces without a gap', async () => {
     const supply = await world.supply()
     const made = await Promise.all(
