@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { assertLinear } from '../../../../verdict/test/_linear.ts'
 import fc from 'fast-check'
 import { parseToolRequest } from './request.ts'
 
@@ -50,11 +51,13 @@ describe('the request in a message', () => {
         assert.deepEqual(inText(`check ${id} please`), run('verify_asset', { token_id: String(id) }))
       }),
     )
-    const began = performance.now()
-    const length = 1_000_000 // quadratic time would be many minutes
-    for (const text of ['1'.repeat(length), `${'1'.repeat(length)}x`, '1 '.repeat(length / 2), '-'.repeat(length)])
-      inText(text)
-    assert.ok(performance.now() - began < 60_000)
+    for (const [part, end] of [
+      ['1', ''],
+      ['1', 'x'],
+      ['1 ', ''],
+      ['-', ''],
+    ] as const)
+      assertLinear((length) => inText(part.repeat(length / part.length) + end), 1_000_000)
   })
 
   it('passes a data part to its skill unchanged, and the tool checks it', () => {
