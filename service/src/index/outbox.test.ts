@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { until } from '../../test/support/wait.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { retry } from '../lib/async/retry.ts'
 import { outboxStore, trimOutbox, type Place } from './outbox.ts'
 import { indexStore } from './store.ts'
-import type { Sql } from '../db/database.ts'
+import type { Database, Sql } from '../db/database.ts'
 
 const [, postgres] = testDatabases()
 const insert = (sql: Sql, token: number) =>
@@ -17,7 +18,9 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   it('waits for an event that was numbered earlier and is committed later', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())
-    const outbox = outboxStore(database)
+    let statements = 0
+    const query: Database['query'] = (text, values) => ((statements += 1), database.query(text, values))
+    const outbox = outboxStore({ ...database, query })
     const [numbered, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const slow = database.transaction(async (sql) => {
       await insert(sql, 1)
@@ -29,7 +32,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
 
     let given: bigint[] | undefined
     const reading = outbox.after(0n, 10).then((events) => (given = events.map(({ tokenId }) => tokenId)))
-    await delay(100)
+    await until(() => statements > 2) // it has looked for writers twice
     assert.equal(given, undefined, 'the second event is not given before the first')
     release.resolve()
     await slow

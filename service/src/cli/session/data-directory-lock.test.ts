@@ -10,7 +10,6 @@ import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
-import { sleep } from '../../lib/async/sleep.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { until } from '../../../test/support/wait.ts'
 import { addressFile, silenceMs } from './address-file.ts'
@@ -312,14 +311,19 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(async (_argv, { out }) => {
       out('Place a chip on the reader.')
-      await sleep(1_500)
+      const other = await fetch(`http://127.0.0.1:${(quiet.address() as AddressInfo).port}`)
+      await assert.rejects(other.text(), /terminated/) // so long would fetch have waited here
       out('written')
       return 0
     })
+    const quiet = createServer((_, response) => response.writeHead(200).write('…')).listen(0, '127.0.0.1')
+    await once(quiet, 'listening')
     const before = getGlobalDispatcher()
     setGlobalDispatcher(new Agent({ bodyTimeout: 100 })) // 300 s by default, checked once a second
     const asked = ask(['tag']).finally(() => setGlobalDispatcher(before))
     assert.deepEqual(await asked, { exit: 0, out: ['Place a chip on the reader.', 'written'], err: [] })
+    quiet.closeAllConnections()
+    quiet.close()
   })
 
   it('reports a service that is killed during a command, or before it answers', async () => {

@@ -23,9 +23,12 @@ for (const { name, open, skip } of testDatabases()) {
       await until(() => received() > before)
       assert.equal(received(), before + 1)
       await listening[Symbol.asyncDispose]()
+      const other = await listen(database)
+      const heard = other.received()
       await database.query(`select pg_notify('news', '')`)
-      await delay(50)
+      await until(() => other.received() > heard)
       assert.equal(received(), before + 1)
+      await other.listening[Symbol.asyncDispose]()
     })
 
     it('receives the notice of a transaction only when it has committed', async () => {
@@ -33,8 +36,13 @@ for (const { name, open, skip } of testDatabases()) {
       const before = received()
       await database.transaction(async (sql) => {
         await sql.query(`select pg_notify('news', '')`)
-        await delay(50)
+        if (database.dialect === 'pglite') return // it has one connection
+        const { listening: others, received: receivedOthers } = await listen(database)
         assert.equal(received(), before)
+        await database.query(`select pg_notify('news', '')`)
+        await until(() => received() > before && receivedOthers() > 1)
+        assert.equal(received(), before + 1)
+        await others[Symbol.asyncDispose]()
       })
       await until(() => received() > before)
       await listening[Symbol.asyncDispose]()
@@ -106,7 +114,9 @@ describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
     const failing = database.transaction(async (sql) => {
       const [own] = await sql.query<{ pid: number }>('select pg_backend_pid() as pid')
       await database.query('select pg_terminate_backend($1)', [own?.pid])
-      await delay(200) // its end arrives while no statement waits for it
+      const isThere = async () =>
+        (await database.query('select from pg_stat_activity where pid = $1', [own?.pid])).length > 0
+      await until(async () => !(await isThere())) // its end arrives while no statement waits for it
       return sql.query('select 1')
     })
     await assert.rejects(failing)

@@ -112,11 +112,16 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('delivers no earlier event, and none that is not committed', async () => {
       await insert(database, 'tap', 1n)
-      await start({ pollMs: 20 })
+      const outbox = outboxStore(database)
+      let polls = 0
+      const after: typeof outbox.after = (...range) => outbox.after(...range).finally(() => (polls += 1))
+      await start({ outbox: { ...outbox, after }, pollMs: 20 })
       const { events, stop } = subscriber()
       await database.transaction(async (sql) => {
         await insert(sql, 'tap', 2n)
-        await delay(100) // longer than a poll
+        const before = polls
+        // The embedded database has one connection, so that a poll waits for the transaction.
+        if (database.dialect !== 'pglite') await until(() => polls > before + 1)
         assert.deepEqual(events, [])
       })
       await until(() => events.length > 0)
@@ -292,7 +297,7 @@ for (const { name, open, skip } of testDatabases()) {
       const { events, stop } = subscriber()
       away = true
       await insert(database, 'tap', 1n, 300)
-      await delay(200)
+      await until(() => lines.length > 0)
       assert.deepEqual(events, [])
       away = false
       await until(() => events.length === 300 && lines.length > 1)

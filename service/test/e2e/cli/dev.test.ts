@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { products } from '../../../src/cli/dev/products.ts'
-import { sleep } from '../../../src/lib/async/sleep.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../../support/wait.ts'
@@ -105,7 +105,8 @@ describe('npm start', () => {
     const { anvil } = JSON.parse(await readFile(join(dataDir, 'chain', 'anvil.pid'), 'utf8')) as { anvil: number }
     process.kill(anvil, 'SIGSTOP')
     await until(() => isAsked(port) || running.child.exitCode !== null)
-    await sleep(12_000) // longer than any deadline of a service towards a provider
+    const usual = createRpcClient({ url: `http://127.0.0.1:${port}`, timeoutMs: 8_000 }) // a service's longest deadline
+    await assert.rejects(usual('eth_chainId'))
     process.kill(anvil, 'SIGCONT')
     await untilSaid(running, 'Ctrl-C')
     assert.match(running.said(), /Ctrl-C/)
