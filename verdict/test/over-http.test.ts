@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { after, beforeEach, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { createClient, createRpc, untrustedOf, VerdictError, verdictOf } from '../src/index.ts'
 import { serve } from './_server.ts'
 
@@ -13,7 +13,6 @@ const server = await serve(async (request, response) => {
   answer(await text(request), response)
 })
 after(() => server[Symbol.asyncDispose]())
-beforeEach(() => void (paths = []))
 
 const neverEnds = (_: string, response: ServerResponse) => void response.writeHead(200).write('{"jsonrpc"')
 /** Gives up on what never ends. All other tests wait as long as a busy machine needs. */
@@ -43,6 +42,7 @@ describe('createRpc', () => {
   })
 
   it('gives up on a redirect, which it does not follow, and on a body that never ends', async () => {
+    paths = []
     answer = (_, response) => response.writeHead(307, { location: '/elsewhere' }).end()
     await assert.rejects(rpc('eth_chainId', []), isUnavailable)
     assert.deepEqual(paths, ['/v2/secret-key'])
@@ -65,6 +65,7 @@ describe('createClient', () => {
 
   it('gives the verdict on a token, by number or by decimal text', async () => {
     const verdict = verdictOf(read)
+    paths = []
     answer = (_, response) => response.end(JSON.stringify(verdict))
     assert.deepEqual(await client.verdict(42n), verdict)
     assert.deepEqual(await client.verdict('00042'), verdict)
