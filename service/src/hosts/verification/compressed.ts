@@ -7,12 +7,14 @@ import type { Hono } from 'hono'
 import { responseCompressor } from '../../http/compression.ts'
 import { isRead, rawQuery, type Env } from './request.ts'
 
+/** Files of pages. They hold no secret and repeat nothing of a request, to which a browser adds the cookies of its taps. */
+const files = '/assets/*'
 /** Paths of pages, files, documents and public product information. */
 const paths = [
+  files,
   '/',
   '/01/*',
   '/token/*',
-  '/assets/*',
   '/docs',
   '/docs/*',
   '/openapi.json',
@@ -35,7 +37,7 @@ export function compressedRoutes(app: Hono<Env>): void {
       await next()
       const header = (name: string) => c.req.header(name)
       const { method } = c.req
-      if (!isRead(method) || hasSecret(rawQuery(c), header)) return
+      if (!isRead(method) || (path !== files && hasSecret(rawQuery(c), header))) return
       // HEAD varies alike, but has nothing to compress.
       const response = await compressed(c.res, method === 'HEAD' ? undefined : header('accept-encoding'))
       if (response === c.res) return
