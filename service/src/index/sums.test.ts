@@ -23,12 +23,15 @@ for (const { name, open, skip } of testDatabases())
     after(() => database.close())
 
     /** Announces the first tap of a new product, and begins `change` on it before the tap commits. */
-    async function race(tokenId: number, change: () => Promise<unknown>): Promise<void> {
+    async function race(
+      tokenId: number,
+      change: () => Promise<unknown>,
+      words: Readonly<{ name: string; brand: string }> | null = { name: 'Watch', brand: 'Acme' },
+    ): Promise<void> {
       const uid = Buffer.from(tokenId.toString(16).padStart(14, '0'), 'hex')
       await insertAsset(database, {
         tokenId,
-        name: 'Watch',
-        brand: 'Acme',
+        ...words,
         state: 3,
         tagHash: hashOf(tokenId),
         metadataHash: hash,
@@ -67,6 +70,6 @@ for (const { name, open, skip } of testDatabases())
     it('are right when its metadata arrives at that moment', async () => {
       const values = [Buffer.from(hash.slice(2), 'hex'), text]
       await database.query('insert into metadata (hash, body) values ($1, $2)', values)
-      await race(2, () => refreshAssetText(database, hash))
+      await race(2, () => refreshAssetText(database, hash), null)
     })
   })
