@@ -212,11 +212,11 @@ const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 A
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
 ON CONFLICT (id) DO UPDATE
-SET settings = EXCLUDED.settings || jsonb_strip_nulls(jsonb_build_object('brands', b.settings -> 'brands'))
+SET settings = EXCLUDED.settings || CASE WHEN b.settings ? 'brands' THEN jsonb_set('{}', '{brands}', b.settings -> 'brands') ELSE '{}' END
 WHERE b.epoch = EXCLUDED.epoch AND (EXCLUDED.settings ? 'keys' OR NOT b.settings ? 'keys') RETURNING id`
 
 const brandsStatement = `
-UPDATE tag_batch SET settings = jsonb_strip_nulls(settings || jsonb_build_object('brands', $2::jsonb)) WHERE id = $1 RETURNING id`
+UPDATE tag_batch SET settings = jsonb_strip_nulls(jsonb_set(settings, '{brands}', $2::jsonb)) WHERE id = $1 RETURNING id`
 
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz
