@@ -215,8 +215,13 @@ for (const { name, open, skip } of testDatabases())
       await announce({ uid: toHex(chip.uid), epoch: 0, tapCounter: 1, tokenId, tagHash: tagHash(chip.uid) })
       await passes({ settledSeconds: 60 }).settle()
       assert.equal(await isVerified(tokenId), true, 'it is too early')
-      await database.query(`update tag_batch set status_at = status_at - interval '61 seconds' where id = $1`, [
+      const [before] = await database.query<{ at: string }>(
+        `select (status_at - interval '61 seconds')::text as at from tag_batch where id = $1`,
+        [chip.batchId],
+      )
+      await database.query('update tag_batch set status_at = $2::text::timestamptz where id = $1', [
         chip.batchId,
+        before?.at,
       ])
       await passes({ settledSeconds: 60 }).settle()
       assert.equal(await isVerified(tokenId), false)
