@@ -89,9 +89,9 @@ async function realLedger(): Promise<{ ledger: ReplayLedger; announce: Announce 
   const replayLedger = await source<typeof ledgerModule & FormerLedgerModule>('tap/replay-ledger.ts')
   const database = await openDatabase({ url })
   await migrate(database)
-  const { announceVerified } = replayLedger
+  const { announceVerified, createLedger = replayLedger.createReplayLedger } = replayLedger
   return {
-    ledger: replayLedger.createReplayLedger({ sql: database }),
+    ledger: createLedger({ sql: database }),
     announce:
       announceVerified === undefined
         ? replayLedger.createTapAnnouncement(database)
@@ -99,8 +99,9 @@ async function realLedger(): Promise<{ ledger: ReplayLedger; announce: Announce 
   }
 }
 
-/** The build before taps were accepted in groups announces one tap in a statement. */
+/** The build before taps were accepted in groups announces one tap in a statement. Its ledger has the former name. */
 type FormerLedgerModule = {
+  readonly createLedger?: typeof ledgerModule.createReplayLedger
   readonly announceVerified?: (sql: unknown, tap: Parameters<Announce>[0]) => Promise<boolean>
 }
 
