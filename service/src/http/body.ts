@@ -51,10 +51,13 @@ function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buf
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
-    let timer = timeoutMs === undefined ? undefined : setTimeout(() => settle('too-slow'), timeoutMs)
+    const fail = () => settle(size > maxBytes ? 'too-large' : 'too-slow')
+    const deadline = timeoutMs === undefined ? undefined : setTimeout(fail, timeoutMs)
+    let idle: NodeJS.Timeout | undefined
 
     function settle(result: Buffer | BodyFailure): void {
-      clearTimeout(timer)
+      clearTimeout(deadline)
+      clearTimeout(idle)
       request.off('data', take).off('end', end).off('close', abort).off('error', abort)
       // A later error of the connection would end the process when no listener takes it.
       if (typeof result === 'string') request.on('error', () => {})
@@ -66,8 +69,8 @@ function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buf
       if (size <= maxBytes) return void chunks.push(chunk)
       if (size > drainBytes) return settle('too-large')
       chunks.length = 0
-      clearTimeout(timer)
-      timer = setTimeout(() => settle('too-large'), drainIdleMs)
+      clearTimeout(idle)
+      idle = setTimeout(fail, drainIdleMs)
     }
     const end = () => settle(size > maxBytes ? 'too-large' : Buffer.concat(chunks, size))
     const abort = () => settle('aborted')

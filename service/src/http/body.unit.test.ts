@@ -68,6 +68,14 @@ describe('the body of a Node request', () => {
     assert.deepEqual(await more, { ok: false, because: 'too-large' })
   })
 
+  it('is rejected at its deadline, also while it is drained', async () => {
+    let dripping: NodeJS.Timeout | undefined
+    const drip = (socket: Socket) => void (dripping = setInterval(() => socket.write('1\r\n0\r\n'), 20))
+    const endless = [head('Transfer-Encoding: chunked'), 'b\r\n01234567890\r\n']
+    assert.equal((await bodyOf(endless, { ...limits, timeoutMs: 200 }, drip)).ok, false)
+    clearInterval(dripping)
+  })
+
   it('is rejected when it is slow, compressed or not UTF-8', async () => {
     const slow = bodyOf([head('Content-Length: 5'), 'ab'], { ...limits, timeoutMs: 1 })
     assert.deepEqual(await slow, { ok: false, because: 'too-slow' })
