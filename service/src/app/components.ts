@@ -37,6 +37,7 @@ import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { type Claims, createItemClaims } from '../ownership/claims.ts'
 import { createPageTransfers, type PageTransfers } from '../ownership/page-transfers.ts'
 import type { SignedWriteDeps } from '../ownership/signed-writes.ts'
+import { missingKeysRemedy } from '../tap/keys/shared.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
@@ -336,9 +337,6 @@ function openPageSteps(
   }
 }
 
-const keysRemedy =
-  'Copy keys/tag-keys.json from the instance that made or changed the batches, or revoke batches whose keys are lost.'
-
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
   { tap, pages: { ownership } }: Config,
@@ -361,7 +359,7 @@ function createTapFlow(
     const batches = await tagKeys.missing()
     if (noted !== batches.join()) {
       if (batches.length === 0) log.info('tag keys are complete again')
-      else log.warn('tag keys are missing or not the newest', { batches: batches.join(' '), remedy: keysRemedy })
+      else log.warn('tag keys are missing or not the newest', { batches: batches.join(' '), remedy: missingKeysRemedy })
       noted = batches.join()
     }
     return batches

@@ -6,7 +6,7 @@ import type { Sql } from '../../db/database.ts'
 import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
 import { type BatchKeyRecord, keyFingerprint } from '../../tap/keys/batch.ts'
 import { readKeyFile } from '../../tap/keys/key-file.ts'
-import { compareBatches } from '../../tap/keys/shared.ts'
+import { compareBatches, missingKeysRemedy } from '../../tap/keys/shared.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
@@ -90,7 +90,7 @@ async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
             wrong(
               'keys',
               `The newest keys of ${missing.join(', ')} are not here: taps that fit no other batch are answered 503.`,
-              'Copy keys/tag-keys.json from where they were made or changed, or revoke batches whose keys are lost.',
+              missingKeysRemedy,
             ),
           ]),
     ]

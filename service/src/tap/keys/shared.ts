@@ -17,6 +17,10 @@ export type SharedBatches = {
 /** A batch of the key file; `fingerprint` is that of its keys. */
 type BatchHere = Readonly<{ record: BatchKeyRecord; fingerprint: string }>
 
+/** The remedy for batches that are `missing`. A crash during `rekey` leaves its new keys in this file, and not in the database. */
+export const missingKeysRemedy =
+  'Copy keys/tag-keys.json from where the keys were made or changed. Where the newest are here, run touchstone tag batch rekey <id> --keep. Revoke batches whose keys are lost.'
+
 /** Compares the batches of a key file with those of the database. */
 export function compareBatches(
   here: readonly BatchHere[],

@@ -7,6 +7,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
@@ -42,7 +43,7 @@ export type TagKeyStore = {
   readonly keys: Omit<KeyRing, 'replace'>
   /**
    * Returns the ids of batches whose tags verify by the database, but not by the keys here. `keys` leaves out those that are others here. What
-   * is read is good for a second. While the database does not answer, the last reading stands.
+   * is read is good for a second. While the database does not answer within one, the last reading stands.
    */
   readonly missing: () => Promise<readonly string[]>
   /** Returns the batch with a copy of its keys, for personalisation and software tags. */
@@ -84,6 +85,7 @@ export async function openTagKeyStore({
   keyStore = null,
   alone = createQueue(),
   readingMs = 1_000,
+  waitMs = 1_000,
 }: {
   readonly folder: string
   readonly keyFile: KeyFileOptions | null
@@ -96,6 +98,8 @@ export async function openTagKeyStore({
   readonly alone?: Queue
   /** Milliseconds for which a reading of the database is good. */
   readonly readingMs?: number
+  /** Milliseconds that a tap waits for a reading. */
+  readonly waitMs?: number
 }): Promise<TagKeyStore> {
   const path = tagKeyFile(folder)
   const appPath = join(folder, 'tag-app-keys.json')
@@ -149,8 +153,11 @@ export async function openTagKeyStore({
   }
 
   async function missing(): Promise<readonly string[]> {
-    // A genuine tap fails all the same while the database does not answer.
-    if (keyFile !== null && performance.now() >= goodUntil) await readRows().catch(() => {})
+    if (keyFile === null || performance.now() < goodUntil) return lacking
+    const reading = readRows().then(() => true)
+    const isRead = await withDeadline(reading, waitMs, { onTimeout: () => false }).catch(() => false)
+    // A genuine tap fails all the same while the database does not answer. Others must not wait for it each time.
+    if (!isRead) goodUntil = performance.now() + readingMs
     return lacking
   }
 
