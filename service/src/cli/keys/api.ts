@@ -189,8 +189,8 @@ function parseScopes(text: string): Scope[] {
 }
 
 function parseNetworks(text: string): string[] {
-  const ranges = text.split(',', mostLimits + 1).map((range) => range.trim())
-  if (ranges.length > mostLimits) throw new InvalidArgumentError(`A key has ${mostLimits} networks at most.`)
+  const ranges = text.split(',', mostNetworks + 1).map((range) => range.trim())
+  if (ranges.length > mostNetworks) throw new InvalidArgumentError(`A key has ${mostNetworks} networks at most.`)
   try {
     createTrust(ranges)
   } catch {
@@ -205,4 +205,4 @@ function parseExpiry(text: string): number {
   return time
 }
 
-const mostLimits = 20
+const mostNetworks = 20

@@ -125,21 +125,21 @@ describe('the keys of a batch on several instances', () => {
 
   it('are of one batch for ever, on all instances', async () => {
     const { id, one, other, former } = await pair()
-    const [twin, third] = [{ ...copyOf(former), id: newId() }, await instance()]
+    const [renamed, third] = [{ ...copyOf(former), id: newId() }, await instance()]
     const sentence = new RegExp(`^Batch ${id} has these keys, or had them`)
     const refused = async (made: ReturnType<typeof third.store.add>) => {
       const answer = await made
       assert.match(answer.ok ? '' : answer.error, sentence)
     }
-    await refused(third.store.add(copyOf(twin)))
+    await refused(third.store.add(copyOf(renamed)))
     assert.ok((await one.store.rekey(testBatch({ id }))).ok)
-    await refused(third.store.add(copyOf(twin)))
-    assert.ok((await third.store.add(testBatch({ id: twin.id }))).ok)
-    await refused(third.store.rekey(copyOf(twin)))
+    await refused(third.store.add(copyOf(renamed)))
+    assert.ok((await third.store.add(testBatch({ id: renamed.id }))).ok)
+    await refused(third.store.rekey(copyOf(renamed)))
     const copy = { ...copyOf(former), id: newId() }
     await writeKeyFile(tagKeyFile(other.folder), [copy], keyFile)
     await other.store.reload()
-    assert.deepEqual(await other.store.missing(), [id, twin.id, copy.id], 'nor from a file that was copied')
+    assert.deepEqual(await other.store.missing(), [id, renamed.id, copy.id], 'nor from a file that was copied')
   })
 
   it('do not count where the database holds batches for demonstrations only', async () => {

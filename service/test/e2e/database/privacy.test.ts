@@ -67,8 +67,8 @@ for (const { name, open, skip } of testDatabases())
     }
 
     it('derives no commitment for an owner who never held an item', async () => {
-      const nobody = { subject: { owner: address('5') }, tagHashes: () => assert.fail('a commitment was derived') }
-      await exportPersonalData(database, nobody, async () => {})
+      const search = { subject: { owner: address('5') }, tagHashes: () => assert.fail('a commitment was derived') }
+      await exportPersonalData(database, search, async () => {})
     })
 
     it('exports one moment, whatever is written meanwhile', async () => {
