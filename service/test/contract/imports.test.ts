@@ -178,7 +178,7 @@ describe('the layout', () => {
       assert.deepEqual(
         twice.map(([name, places]) => `${name}: ${places.map(({ file }) => file).join(', ')}`),
         [],
-        'a name that stands for two things misleads its reader and every search',
+        'these names are exported twice: give each thing a name of its own',
       )
     })
 })
