@@ -11,7 +11,7 @@ import { type ProductPage, productPageStatement, productStore } from '../../src/
 import { changesStatement, historiesStatement, mintersStatement, pagesStatement } from '../../src/index/history.ts'
 import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
-import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
+import { tagsStatement, tapLists, tapPageStatement, tapQueries, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestTransfersStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { announcedTokens, outboxStore, trimStatement, unannouncedTokens } from '../../src/index/outbox.ts'
 import { withoutTextStatement } from '../../src/index/assets.ts'
@@ -216,9 +216,14 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     }
     assert.deepEqual(await ask(brands), [])
     assert.equal(asked, 5)
+    const taps = tapQueries({ ...database, query, transaction })
+    await taps.page({ country: 'JP' }, { after: null, backward: false, limit: 21 })
+    assert.equal(asked, 5)
+    await taps.page({ country: 'JP', outcome: 'FRESH' }, { after: null, backward: false, limit: 21 })
+    assert.equal(asked, 6)
     assert.deepEqual(
       limits,
-      Array.from({ length: 7 }, () => ({ most: '1500ms' })),
+      Array.from({ length: 8 }, () => ({ most: '1500ms' })),
     )
   })
 

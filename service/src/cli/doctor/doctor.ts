@@ -10,7 +10,7 @@ import { checkThemes, checkTrustedDocuments } from './files.ts'
 import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
 import { checkPasses } from './passes.ts'
-import { checkChain, checkCollector, checkDatabase, checkRedis } from './upstreams.ts'
+import { checkChain, checkCollector, checkDatabase, checkRedis, checkReplica } from './upstreams.ts'
 
 export function doctorCommand(): Command {
   return defineCommand('doctor', 'Checks settings, data folder, ports, database, chain, keys and clock.', {
@@ -30,17 +30,18 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
 /** Checks what these settings name. */
 export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   const config = settingsOf(env)
-  const misspelt = misspeltSettings(env).map(({ name, meant }) =>
+  const idle = misspeltSettings(env).map(({ name, meant }) =>
     warning('settings', `${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`),
   )
-  if ('state' in config) return [checkNode(), config, ...misspelt]
+  if ('state' in config) return [checkNode(), config, ...idle]
   const holder = await holderOf(config.dataDir).catch(() => null)
   const isRunning = holder !== null
-  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid), ...misspelt]
+  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid), ...idle]
   const checks = await Promise.all([
     findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
     findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
     findingsOf('database', 'Start PostgreSQL, or correct DATABASE_URL.', () => checkDatabase(config, isRunning)),
+    findingsOf('database', 'Correct DATABASE_READ_URL.', () => checkReplica(config)),
     findingsOf('redis', 'Look at REDIS_URL.', () => checkRedis(config)),
     findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
     findingsOf('traces', 'Look at OTEL_EXPORTER_OTLP_ENDPOINT.', () => checkCollector(config)),
@@ -52,9 +53,16 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
     findingsOf('settings', 'Correct GRAPHQL_PERSISTED or the file.', () => checkTrustedDocuments(config)),
     findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
+  if (env['CHAIN_QUORUM'] && config.chain.trust === 'rpc') idle.push(idleQuorum)
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
-  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...misspelt, ...checks.flat()]
+  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...idle, ...checks.flat()]
 }
+
+const idleQuorum = warning(
+  'settings',
+  'CHAIN_QUORUM has no effect with CHAIN_TRUST=rpc.',
+  'Set CHAIN_TRUST to quorum or proof, or remove CHAIN_QUORUM.',
+)
 
 /** The service of `npm start` makes its own settings. */
 const demonstration = (pid: number): Finding =>

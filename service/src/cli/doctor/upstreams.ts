@@ -8,6 +8,7 @@ import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'
 import { isMissingDatabase } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
+import { isOneDatabase, OtherDatabaseError } from '../../db/postgres/identity.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isListening } from './port.ts'
@@ -61,6 +62,30 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
   } finally {
     await database.close()
   }
+}
+
+/** Lists are read from the first database while the replica is away, so that this is a warning. */
+export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<readonly Finding[]> {
+  if (databaseUrl === null || readUrl === null) return []
+  const { openDatabase } = await import('../../db/database.ts')
+  await using opened = new AsyncDisposableStack()
+  const open = async (url: string) =>
+    opened.adopt(await openDatabase({ url, poolSize: 1, statementTimeoutMs: 5_000 }), (it) => it.close())
+  const primary = await open(databaseUrl).catch(() => null)
+  if (primary === null) return [] // the check of the database says so
+  try {
+    const replica = await open(readUrl)
+    if (await isOneDatabase(primary.query, replica.query)) return [ok('database', 'The replica answers.')]
+  } catch (error) {
+    return [
+      warning(
+        'database',
+        `The replica of DATABASE_READ_URL does not answer: ${reasonOf(error)}.`,
+        'Start it, or correct DATABASE_READ_URL; lists are read from DATABASE_URL meanwhile.',
+      ),
+    ]
+  }
+  return [wrong('database', new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')]
 }
 
 export async function checkRedis({ limits: { redisUrl } }: Config): Promise<readonly Finding[]> {

@@ -76,7 +76,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     /** Returns the number of transfers; null where a count takes too long. */
     async count(filter: TransferFilter): Promise<number | null> {
       const values: unknown[] = []
-      const branches = conditionsOf(filter, values).map((condition) => `select 1 from transfer t where ${condition}`)
+      const branches = conditionsOf(filter, values).map(({ text }) => `select 1 from transfer t where ${text}`)
       return countWithin(database, branches.join(' union all '), values)
     },
     /**
@@ -137,20 +137,22 @@ export function newestTransfersStatement(isDistributed: boolean): string {
   order by t.token_id, t.initiated_at desc, t.pk desc`
 }
 
+type Condition = Readonly<{ text: string; selectsExpired?: boolean }>
+
 /** FAILED is two conditions, each read by its own index: with one «or» the planner would scan all transfers. */
-const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {
+const conditions: Readonly<Record<TransferStatus, readonly Condition[]>> = {
   // An offer without an end stays open.
-  PENDING: [`t.status = 'PENDING' and (t.expires_at >= ${now}) is not false`],
-  CONFIRMED: ["t.status = 'CONFIRMED'"],
-  FAILED: ["t.status = 'FAILED'", isExpired],
+  PENDING: [{ text: `t.status = 'PENDING' and (t.expires_at >= ${now}) is not false` }],
+  CONFIRMED: [{ text: "t.status = 'CONFIRMED'" }],
+  FAILED: [{ text: "t.status = 'FAILED'" }, { text: isExpired, selectsExpired: true }],
 }
 
 /** Returns conditions that no row meets twice; their values are appended to `values`. */
 function conditionsOf(
   { tokenId, status, party = null, initiatedAfter = null, initiatedBefore = null, brands }: TransferFilter,
   values: unknown[],
-): string[] {
-  const all = status === null ? ['true'] : conditions[status]
+): Condition[] {
+  const all = status === null ? [{ text: 'true' }] : conditions[status]
   const common: string[] = []
   if (tokenId !== null) common.push(`t.token_id = $${values.push(tokenId.toString())}::text::numeric`)
   if (initiatedAfter !== null) common.push(`t.initiated_at > $${values.push(initiatedAfter)}::text::timestamptz`)
@@ -160,7 +162,9 @@ function conditionsOf(
       `exists (select from asset b where b.token_id = t.token_id and b.brand = any($${values.push(brands)}::text[]))`,
     )
   const either = party === null ? [''] : partyConditions(values.push(party.slice(2)))
-  return all.flatMap((one) => either.map((other) => [one, ...common, other].filter(Boolean).join(' and ')))
+  return all.flatMap((one) =>
+    either.map((other) => ({ ...one, text: [one.text, ...common, other].filter(Boolean).join(' and ') })),
+  )
 }
 
 /** Each side of a transfer has an index of its own. */
@@ -183,12 +187,11 @@ const orderOfExpired = "t.initiated_at + interval '0'"
 export function transferPageStatement({ after, limit, backward = false, ...filter }: TransferPage) {
   const values: unknown[] = []
   const direction = backward ? 'asc' : 'desc'
-  const orderOf = (condition: string) =>
-    condition.startsWith(isExpired) && !isAsked(filter) ? orderOfExpired : 't.initiated_at'
   const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', backward ? '>' : '<', after, values)}`
   const branches = conditionsOf(filter, values).map(
-    (condition) => `(select t.* from transfer t where ${condition} ${behind}
-      order by ${orderOf(condition)} ${direction}, t.pk ${direction} limit $${values.push(limit)})`,
+    ({ text, selectsExpired }) => `(select t.* from transfer t where ${text} ${behind}
+      order by ${selectsExpired && !isAsked(filter) ? orderOfExpired : 't.initiated_at'} ${direction}, t.pk ${direction}
+      limit $${values.push(limit)})`,
   )
   const text = `select ${columns} from (${branches.join(' union all ')}) t
     order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)}`

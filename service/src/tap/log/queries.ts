@@ -1,7 +1,7 @@
 /** Reads the log of taps and its anomalies in pages by keyset, which cost the same at any depth. */
 import type { Hex } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
-import { createCostCheck } from '../../db/cost.ts'
+import { briefReads, createCostCheck } from '../../db/cost.ts'
 import { hex, hexToBytes, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TapRecordOutcome } from './recorder.ts'
@@ -51,11 +51,12 @@ type Page = Readonly<{ after: Place | null; backward: boolean; limit: number }>
 type TapQuestion = Page & Readonly<{ tagHash: Hex }>
 
 export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
-  const assertCheap = createCostCheck(database)
+  const [briefly, assertCheap] = [briefReads(database), createCostCheck(database)]
   const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: Page): Promise<Row[]> => {
     const { text, values } = tapPageStatement(list, filter, page)
-    if (!isIndexed(filter)) await assertCheap(text, values)
-    return database.query<Row>(text, values)
+    if (isIndexed(filter)) return database.query<Row>(text, values)
+    await assertCheap(text, values)
+    return briefly.query<Row>(text, values)
   }
   const countOf = ({ table, time }: TapList, filter: TapFilter): Promise<number | null> => {
     const values: unknown[] = []
