@@ -38,7 +38,7 @@ export function createItemClaims(deps: SignedWriteDeps) {
     async terms({ tokenId, claimant }: Pick<Claim, 'tokenId' | 'claimant'>): Promise<ClaimTerms | null> {
       const position = await transfers.position(tokenId)
       if (!isClaimable(position)) return null
-      const deadline = position.block.timestamp + consentSeconds
+      const deadline = position.time + consentSeconds
       const { signable } = consentOf(position, { claimant, deadline })
       return { typedData: walletTypedData(transfers.domain, signable), deadline }
     },
@@ -56,7 +56,7 @@ export function createItemClaims(deps: SignedWriteDeps) {
       if (!isClaimable(position)) return 'taken'
       if (earlier !== undefined) return 'used'
       const { signer, signable } = consentOf(position, { claimant, deadline })
-      const isInTime = deadline > position.block.timestamp && deadline <= position.block.timestamp + 2n * consentSeconds
+      const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
       if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
       const attestation = await writer.attestClaim({ tokenId, claimant, tapCounter, deadline })
       if (!attestation.ok) return 'refused'

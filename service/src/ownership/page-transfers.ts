@@ -99,7 +99,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       const position = await transfers.position(tokenId)
       const refusal = offerRefusal(position, { account, to })
       if (refusal !== null) return refusal
-      const expiry = position.block.timestamp + longestOffer
+      const expiry = position.time + longestOffer
       const { nonce } = position.offer
       const signable = offerOf({ tokenId, from: account, to, expiry, messageHash: zeroHash }, nonce)
       return { ...toSign(signable), deadline: String(expiry), transferId: `${tokenId}-${nonce + 1}` }
@@ -119,7 +119,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       requestId?: string,
     ): Promise<OfferOutcome> {
       const position = await transfers.position(tokenId)
-      const { record, offer, block } = position
+      const { record, offer, time } = position
       const terms = { tokenId, from: account, to, expiry, messageHash: zeroHash }
       const isSigned = (nonce: number) =>
         transfers.isSignedBy({ signer: account, signable: offerOf(terms, nonce), signature }, position)
@@ -133,7 +133,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       if (isStanding) return { status: 'mined', transferId: `${tokenId}-${offer.nonce}` }
       const refusal = offerRefusal(position, { account, to })
       if (refusal !== null) return refusal
-      const isInTime = expiry > block.timestamp && expiry <= block.timestamp + longestOffer + clockSlack
+      const isInTime = expiry > time && expiry <= time + longestOffer + clockSlack
       if (!isInTime || !(await isSigned(offer.nonce))) return 'unsigned'
       const key = stepKey('offer', tokenId, epoch, tapCounter)
       const request = { kind: 'initiateTransferBySig', tokenId, to, expiry, messageHash: zeroHash, signature } as const
@@ -185,25 +185,25 @@ export function createPageTransfers(deps: SignedWriteDeps) {
 }
 
 function offerRefusal(
-  { tokenId, record, offer, block }: TransferPosition,
+  { tokenId, record, offer, time }: TransferPosition,
   { account, to }: { readonly account: Hex; readonly to: Hex },
 ): Standing | TransferRefusal | null {
   const state = lifecycleStates[record.state]
   if (state !== 'CLAIMED') return state === 'FLAGGED' ? 'held' : 'taken'
   if (account !== record.owner) return 'notOwner'
   if (to === record.owner) return 'self'
-  const isStanding = offer.to !== null && block.timestamp <= offer.expiry
+  const isStanding = offer.to !== null && time <= offer.expiry
   return isStanding ? { standing: `${tokenId}-${offer.nonce}` } : null
 }
 
 /** A reported item's offer may be ended, not accepted. */
 function answerRefusal(
   action: keyof typeof answers,
-  { record, offer, block }: TransferPosition,
+  { record, offer, time }: TransferPosition,
   nonce: number,
 ): 'over' | 'held' | null {
   if (offer.to === null || offer.nonce !== nonce || hasEnded(record)) return 'over'
-  if (block.timestamp > offer.expiry) return 'over'
+  if (time > offer.expiry) return 'over'
   return lifecycleStates[record.state] === 'FLAGGED' && action === 'ACCEPT' ? 'held' : null
 }
 

@@ -17,8 +17,17 @@ import type { TimedBlock } from '../../domain/chain.ts'
 /** `to` is null while nothing is offered. `expiry` is in unix seconds; `nonce` is the one that the next signature uses. */
 type Offer = Readonly<{ to: Hex | null; expiry: bigint; nonce: number }>
 
-/** An asset at a block, by whose time the contract checks deadlines; addresses in lower case. An asset that does not exist has state 0. */
-export type TransferPosition = Readonly<{ tokenId: bigint; block: TimedBlock; record: AssetRecord; offer: Offer }>
+/**
+ * An asset at a block; addresses in lower case. An asset that does not exist has state 0. `time` is the least that the contract will see for
+ * a deadline, in unix seconds.
+ */
+export type TransferPosition = Readonly<{
+  tokenId: bigint
+  block: TimedBlock
+  time: bigint
+  record: AssetRecord
+  offer: Offer
+}>
 
 type Signed = Readonly<{ signer: Hex; signable: Signable; signature: Hex }>
 
@@ -26,9 +35,16 @@ export type TransferReads = ReturnType<typeof createTransferReads>
 
 /** Reads of the newest block, 100 ms apart, while it lies below one that is known to exist. */
 const mostHeads = 10
+/** Seconds by which the clock may be ahead of the chain. A chain without transactions may have no new block, as anvil does. */
+const clockToleranceSeconds = 60n
 
-/** `contract` and `chainId` are also the domain of what is signed. `rpc` is the writer's. */
-export function createTransferReads({ rpc, contract, chainId }: RegistryDomain & { readonly rpc: RpcClient }) {
+/** `contract` and `chainId` are also the domain of what is signed. `rpc` is the writer's; `now` is in milliseconds. */
+export function createTransferReads({
+  rpc,
+  contract,
+  chainId,
+  now = Date.now,
+}: RegistryDomain & { readonly rpc: RpcClient; readonly now?: () => number }) {
   let reached = 0n
 
   async function position(tokenId: bigint): Promise<TransferPosition> {
@@ -43,7 +59,8 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
     if (record === null) throw new Error('the answer to getAsset is not a record')
     const [to, expiry, nonce] = decodeFunctionResult({ abi, functionName: 'pendingTransfer', data: pending })
     const offered = BigInt(to) === 0n ? null : (to.toLowerCase() as Hex)
-    return { tokenId, block, record, offer: { to: offered, expiry, nonce } }
+    const time = later(block.timestamp, BigInt(Math.floor(now() / 1_000)) - clockToleranceSeconds)
+    return { tokenId, block, time, record, offer: { to: offered, expiry, nonce } }
   }
 
   /** A provider of several nodes may answer from one that lags: then it is asked again. */
@@ -71,6 +88,8 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
     },
   }
 }
+
+const later = (one: bigint, other: bigint) => (one > other ? one : other)
 
 function parseBlock(found: unknown): TimedBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }

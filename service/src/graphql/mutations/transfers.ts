@@ -213,7 +213,7 @@ function indexedTransfer({ loaders }: GraphqlContext, id: string): Promise<Trans
 }
 
 /** Returns the offer as the index will have it. */
-function pendingTransfer(id: string, terms: OfferTerms, txHash: Hex, { block }: TransferPosition): TransferRow {
+function pendingTransfer(id: string, terms: OfferTerms, txHash: Hex, { time }: TransferPosition): TransferRow {
   const { tokenId, from, to, expiry, messageHash } = terms
   return {
     pk: 0n, // it is on no page yet
@@ -222,7 +222,7 @@ function pendingTransfer(id: string, terms: OfferTerms, txHash: Hex, { block }: 
     from,
     to,
     status: 'PENDING',
-    initiatedAt: formatInstant(block.timestamp),
+    initiatedAt: formatInstant(time),
     initiatedTx: txHash,
     expiresAt: formatInstant(expiry),
     settledTx: null,

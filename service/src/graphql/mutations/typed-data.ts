@@ -170,18 +170,18 @@ async function typedStep(
   return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline }
 }
 
-function latestDeadline({ block }: TransferPosition): bigint {
-  return block.timestamp + longestOffer
+function latestDeadline({ time }: TransferPosition): bigint {
+  return time + longestOffer
 }
 
 /** Returns every reason against an offer to `to` until `expiry`, in unix seconds. */
 export function offerErrors(position: TransferPosition, { to, expiry }: { to: Hex; expiry: bigint }): InputError[] {
-  const { record, offer, block, tokenId } = position
+  const { record, offer, time, tokenId } = position
   const reason = immovable(position)
   if (reason !== null) return [{ field: 'productId', message: reason }]
   const errors = deadlineErrors(position, expiry)
   if (to === record.owner) errors.push({ field: 'toAddress', message: 'The product already belongs to the recipient.' })
-  if (offer.to !== null && block.timestamp <= offer.expiry) {
+  if (offer.to !== null && time <= offer.expiry) {
     const until = formatInstant(offer.expiry)
     const message = `Transfer ${tokenId}-${offer.nonce} of this product is pending until ${until}: it must be accepted, cancelled or expire first.`
     errors.push({ field: 'productId', message })
@@ -199,7 +199,7 @@ export async function answerErrors(
   nonce: number,
   context: GraphqlContext,
 ): Promise<InputError[]> {
-  const { tokenId, record, offer, block } = position
+  const { tokenId, record, offer, time } = position
   const about = (message: string): InputError[] => [{ field: 'transferId', message }]
   const state = lifecycleStates[record.state]
   if (state === 'NONE') return about(`Product ${tokenId} does not exist.`)
@@ -209,7 +209,7 @@ export async function answerErrors(
         ? 'The transfer is no longer pending: it was accepted, cancelled or dropped.'
         : `Product ${tokenId} never had a transfer ${tokenId}-${nonce}: take the id from initiateTransfer or from transfers(productId: "${tokenId}").`,
     )
-  if (block.timestamp > offer.expiry)
+  if (time > offer.expiry)
     return about(`The transfer expired at ${formatInstant(offer.expiry)}; the owner may offer the product again.`)
   const reason = action === 'CANCEL' && state === 'FLAGGED' ? null : immovable(position)
   return reason === null ? [] : about(reason)
@@ -244,7 +244,7 @@ function stepErrors(
 }
 
 function deadlineErrors(position: TransferPosition, deadline: bigint): InputError[] {
-  const now = position.block.timestamp
+  const now = position.time
   const about = (message: string): InputError[] => [{ field: 'deadline', message }]
   if (deadline <= now) return about(`The deadline has passed; on chain it is ${formatInstant(now)}.`)
   const latest = latestDeadline(position)
