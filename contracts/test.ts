@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { readOptions } from '../scripts/options.ts'
 import { forge as runForge } from './forge.ts'
 
 const toleratedGasPercent = '3'
@@ -14,10 +15,17 @@ const toleratedGasPercent = '3'
 const callsAtOnce = 250_000
 const gasTests = ['snapshot', '--offline', '--match-contract', 'GasTest']
 
-if (process.argv.includes('--update-gas')) {
+const { values: options } = readOptions({
+  options: {
+    'update-gas': { type: 'boolean' },
+    minutes: { type: 'string' },
+    calls: { type: 'string', default: '1e9' },
+  },
+})
+if (options['update-gas']) {
   process.exitCode = (await forge(gasTests)).failed ? 1 : 0
-} else if (process.argv.includes('--minutes')) {
-  process.exitCode = (await fuzz(Number(valueOf('--minutes')), Number(valueOf('--calls') ?? 1e9))) ? 0 : 1
+} else if (options.minutes !== undefined) {
+  process.exitCode = (await fuzz(Number(options.minutes), Number(options.calls))) ? 0 : 1
 } else {
   const tests = await forge(['test', '--offline'])
   const gas = await forge([...gasTests, '--tolerance', toleratedGasPercent, '--check'])
@@ -64,11 +72,6 @@ async function fuzz(minutes: number, calls: number): Promise<boolean> {
     if (wrong !== undefined) return false
   }
   return lives > 0
-}
-
-function valueOf(option: string): string | undefined {
-  const at = process.argv.indexOf(option)
-  return at === -1 ? undefined : process.argv[at + 1]
 }
 
 async function forge(args: string[], env = {}): Promise<{ failed: boolean; output: string }> {

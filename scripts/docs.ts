@@ -19,6 +19,7 @@ import { settings } from '../service/src/app/config/schema.ts'
 import type { Setting } from '../service/src/app/config/setting.ts'
 import { code, tableOf } from './markdown-table.ts'
 import { apiReference, schemaReference } from './references.ts'
+import { readOptions } from './options.ts'
 
 const folder = new URL('../docs/', import.meta.url)
 const local = await localCommands()
@@ -143,7 +144,7 @@ function leavesOf(command: Command, before: string): string[][] {
   if (below.length > 0 && command.registeredArguments.length === 0) return below
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
   const right = commandRights[here.replace(/^touchstone /, '')]
-  return [[code(here + words), command.description(), right === undefined ? '?' : changesOf[right]], ...below]
+  return [[code(here + words), command.description(), changesOf[right as CommandRight]], ...below]
 }
 
 const changesOf: Readonly<Record<CommandRight, string>> = { reads: 'no', changes: 'yes', noted: 'yes', apart: 'apart' }
@@ -184,8 +185,9 @@ function labelsOf(metric: object): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values: options } = readOptions({ options: { check: { type: 'boolean', default: false } } })
   const stale = docsSources().filter(({ found, wanted }) => found !== wanted)
-  if (process.argv.includes('--check')) {
+  if (options.check) {
     for (const { name } of stale) console.log(`docs/${name} is not up to date: node scripts/docs.ts`)
     process.exitCode = stale.length === 0 ? 0 : 1
   } else for (const { name, wanted } of stale) writeFileSync(new URL(name, folder), wanted)

@@ -39,11 +39,11 @@ const mostAtOnce = 500
 export type CachedMetadata = ReturnType<typeof cachedMetadata>
 
 /**
- * Keeps at most `maxLength` characters of texts in memory, least recently used first out. A text under its hash never changes, so a
+ * Keeps at most 32 million characters of texts in memory, least recently used first out. A text under its hash never changes, so a
  * hit is always right. A miss is not kept, because the text may be stored at any moment. Hashes of one turn are read together.
  */
-export function cachedMetadata(source: Pick<MetadataStore, 'getMany'>, maxLength = 32_000_000) {
-  const texts = new LRUCache<Hex, string>({ maxSize: maxLength, sizeCalculation: (text) => text.length || 1 })
+export function cachedMetadata(source: Pick<MetadataStore, 'getMany'>) {
+  const texts = new LRUCache<Hex, string>({ maxSize: 32_000_000, sizeCalculation: (text) => text.length || 1 })
   let waiting: { hashes: Set<Hex>; found: Promise<ReadonlyMap<Hex, string>> } | undefined
 
   /** Joins the read that goes out at the end of this turn. */

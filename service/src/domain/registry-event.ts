@@ -32,6 +32,8 @@ export const eventKinds = {
   Transfer: 9,
 } as const
 
+export type EventCode = (typeof eventKinds)[keyof typeof eventKinds]
+
 /** Names the bits of an asset's flags (spec §3). */
 export function flagNamesOf(flags: number): string[] {
   return Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
@@ -42,7 +44,7 @@ export function flagNamesOf(flags: number): string[] {
  * message hash, zero hashes as they are; `timestamp` is its block's and `expiry` the offer's, both in unix seconds.
  */
 export type AssetEvent = Readonly<{
-  kind: number
+  kind: EventCode
   tokenId: string
   fromState: number | null
   toState: number | null
@@ -88,7 +90,7 @@ const decoders = {
 } as const satisfies { readonly [Name in keyof AssetEvent]?: (word: Hex) => AssetEvent[Name] }
 
 /** The members in the topics after the first, and in the words of data. */
-type Shape = Readonly<{ kind: number; topics: readonly Member[]; words: readonly Member[] }>
+type Shape = Readonly<{ kind: EventCode; topics: readonly Member[]; words: readonly Member[] }>
 type Member = keyof typeof decoders
 
 const shapes: Readonly<Record<string, Shape>> = {

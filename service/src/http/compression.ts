@@ -55,11 +55,11 @@ export type CompressResponse = (response: Response, acceptEncoding: string | und
 
 /**
  * Makes the function that compresses responses. Results of public, cacheable responses are kept by the hash of their bytes, in at most
- * `maxKept` bytes. An entity tag becomes weak, because the bytes are others. So does that of a 304: a strong one confirms no stored answer
+ * 8 MB. An entity tag becomes weak, because the bytes are others. So does that of a 304: a strong one confirms no stored answer
  * with a weak one (RFC 9111 §4.3.4).
  */
-export function responseCompressor(maxKept = 8_000_000): CompressResponse {
-  const kept = new LRUCache<string, Buffer>({ maxSize: maxKept, sizeCalculation: (bytes) => bytes.length || 1 })
+export function responseCompressor(): CompressResponse {
+  const kept = new LRUCache<string, Buffer>({ maxSize: 8_000_000, sizeCalculation: (bytes) => bytes.length || 1 })
   let running = 0
 
   async function bytesOf(plain: Uint8Array, encoding: Encoding, isShared: boolean): Promise<Buffer | null> {

@@ -8,7 +8,7 @@ import { numbers, seconds, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
 import { formatInstant } from '../domain/text.ts'
-import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import { type AssetEvent, type EventCode, eventKinds } from '../domain/registry-event.ts'
 import { readEvents, tokensSince } from './history.ts'
 import {
   announcedTokens,
@@ -37,8 +37,7 @@ export function announcementsOf(events: readonly AssetEvent[], steps: readonly T
   for (const event of events) {
     const kind = kindOf(event)
     const { tokenId, timestamp: at } = event
-    if (kind !== undefined)
-      announcements.push({ kind, tokenId, at, payload: { cause: causeOf(event) }, retracts: null })
+    if (kind !== null) announcements.push({ kind, tokenId, at, payload: { cause: causeOf(event) }, retracts: null })
     for (const step of stepsAt.get(event) ?? []) announcements.push(transferAnnouncement(step))
   }
   return [...announcements, ...(stepsAt.get(null) ?? []).map(transferAnnouncement)]
@@ -49,18 +48,22 @@ export function expiryAnnouncement(transfer: Transfer): Announcement {
   return transferAnnouncement({ transfer, cause: null })
 }
 
-const kinds: Readonly<Record<number, EventKind>> = {
+/** Events of transfers are announced as statuses. */
+const kinds: Readonly<Record<EventCode, EventKind | null>> = {
   [eventKinds.AssetMinted]: 'REGISTERED',
   [eventKinds.TagBound]: 'TAG_BOUND',
   [eventKinds.StateChanged]: 'STATE_CHANGED',
   [eventKinds.FlagsChanged]: 'FLAGS_CHANGED',
   [eventKinds.MetadataHashSet]: 'METADATA_SET',
   [eventKinds.Transfer]: 'OWNER_CHANGED',
+  [eventKinds.TransferInitiated]: null,
+  [eventKinds.TransferCancelled]: null,
+  [eventKinds.AssetResold]: null,
 }
 
-/** The owner at a mint is part of its registration. Events of transfers are announced as statuses. */
-function kindOf({ kind, from }: AssetEvent): EventKind | undefined {
-  return kind === eventKinds.Transfer && from === zeroAddress ? undefined : kinds[kind]
+/** The owner at a mint is part of its registration. */
+function kindOf({ kind, from }: AssetEvent): EventKind | null {
+  return kind === eventKinds.Transfer && from === zeroAddress ? null : kinds[kind]
 }
 
 function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer' | 'cause'>): Announcement {

@@ -3,7 +3,7 @@
  * moves the index forwards and repairs it after a reorganisation.
  */
 import type { Hex } from '@touchstone/verdict'
-import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import { type AssetEvent, type EventCode, eventKinds } from '../domain/registry-event.ts'
 import type { TransferStatus } from '../domain/chain-index.ts'
 
 /** The changes of a token by its events; `null` is unchanged, and a zero hash stands for none. */
@@ -32,7 +32,7 @@ export function projectAssets(events: Iterable<AssetEvent>): AssetChange[] {
 }
 
 /** Maps a kind of event to what it changes; events of transfers change no asset. */
-const changesOf: Readonly<Record<number, (event: AssetEvent) => Partial<AssetChange>>> = {
+const changesOf: Readonly<Record<EventCode, ((event: AssetEvent) => Partial<AssetChange>) | null>> = {
   [eventKinds.AssetMinted]: ({ timestamp: time, transactionHash, to: owner, data: metadataHash }) => ({
     minted: { time, transactionHash },
     owner,
@@ -43,6 +43,9 @@ const changesOf: Readonly<Record<number, (event: AssetEvent) => Partial<AssetCha
   [eventKinds.FlagsChanged]: ({ flags }) => ({ flags }),
   [eventKinds.MetadataHashSet]: ({ data }) => ({ metadataHash: data }),
   [eventKinds.TagBound]: ({ data }) => ({ tagHash: data }),
+  [eventKinds.TransferInitiated]: null,
+  [eventKinds.TransferCancelled]: null,
+  [eventKinds.AssetResold]: null,
 }
 
 /** Times are unix seconds. An offer that expired failed at that time, without a transaction. */

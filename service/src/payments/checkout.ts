@@ -217,9 +217,9 @@ export function createCheckout(options: CheckoutOptions) {
 
   return {
     buy,
-    /** Resolves when no checkout is in progress, or after `withinMs`. The next start reconciles what is settling then. */
-    async idle(withinMs = 5_000): Promise<void> {
-      await poll(() => underway.size === 0, { everyMs: 20, timeoutMs: withinMs })
+    /** Resolves when no checkout is in progress, or after five seconds. The next start reconciles what is settling then. */
+    async idle(): Promise<void> {
+      await poll(() => underway.size === 0, { everyMs: 20, timeoutMs: 5_000 })
     },
   }
 }

@@ -5,6 +5,7 @@
 import { lifecycleStates, untrustedWarning, verdictChainId, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { chainName } from '../../domain/chain.ts'
+import { eventKinds } from '../../domain/registry-event.ts'
 import type { JsonObject } from '../../lib/json.ts'
 
 /** A token id in an answer: decimal digits without leading zeros (spec §8). */
@@ -160,16 +161,8 @@ export const checkFlaggedSchema = z
   .meta({ description: 'Whether one token is flagged, at one block. Holds no free text.' })
 
 /** The events of a token, a closed list. */
-const eventTypes = [
-  'AssetMinted',
-  'TagBound',
-  'StateChanged',
-  'AssetResold',
-  'FlagsChanged',
-  'MetadataHashSet',
-  'TransferInitiated',
-  'TransferCancelled',
-] as const
+const { Transfer: _, ...listedKinds } = eventKinds
+const eventTypes = Object.keys(listedKinds) as (keyof typeof listedKinds)[]
 
 const lifecycleEventSchema = z
   .strictObject({

@@ -69,10 +69,10 @@ export function someOf<const T extends string>(words: readonly T[]): Parser<read
 }
 
 /** Accepts words of a closed list; an empty text stands for none of them. */
-export function anyOf<const T extends string>(words: readonly T[]): Parser<ReadonlySet<T>> {
+export function anyOf<const T extends string>(words: readonly T[], noun = 'some'): Parser<ReadonlySet<T>> {
   const isWord = (text: string) => words.some((word) => word === text)
   return mapped(
-    list(`some of ${words.join(', ')}`, isWord),
+    list(`${noun} of ${words.join(', ')}`, isWord),
     (named) => new Set(words.filter((word) => named.includes(word))),
   )
 }

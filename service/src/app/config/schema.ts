@@ -14,12 +14,12 @@ import { keySource } from './key-source.ts'
 import {
   address,
   addresses,
+  anyOf,
   choice,
   file,
   hexBytes,
   ipAddress,
   databaseUrl,
-  list,
   mapped,
   optional,
   origin,
@@ -40,7 +40,6 @@ export type Role = (typeof roles)[number]
 
 const port = (fallback: number) => whole(0, 65_535, fallback)
 const privateKey = optional(hexBytes(32, 32))
-const isApprovalAct = (text: string): boolean => approvalActs.some((act) => act === text)
 
 export const configSchema = z.object({
   roles: setting(
@@ -174,10 +173,7 @@ export const configSchema = z.object({
   approvals: z.object({
     acts: setting(
       'APPROVALS',
-      mapped(
-        list(`acts of ${approvalActs.join(', ')}`, isApprovalAct),
-        (acts) => new Set(approvalActs.filter((act) => acts.includes(act))),
-      ),
+      anyOf(approvalActs, 'acts'),
       'Irreversible acts that a second API key or operator must approve: recycle, batch-revoke, key-deletion; empty: none.',
     ),
     hours: setting('APPROVAL_HOURS', whole(1, 720, 72), 'Hours in which a request for approval must be decided.'),

@@ -55,10 +55,10 @@ export function pictureStore(sql: Sql) {
 
 export type CachedPictures = ReturnType<typeof cachedPictures>
 
-/** Keeps forms of at most `maxBytes` in memory, and which hashes are stored. A form under its hash never changes; a miss is not kept. */
-export function cachedPictures(source: Pick<PictureStore, 'get' | 'known'>, maxBytes = 24_000_000) {
+/** Keeps forms of at most 24 MB in memory, and which hashes are stored. A form under its hash never changes; a miss is not kept. */
+export function cachedPictures(source: Pick<PictureStore, 'get' | 'known'>) {
   const forms = new LRUCache<string, PictureForm>({
-    maxSize: maxBytes,
+    maxSize: 24_000_000,
     sizeCalculation: ({ body }) => body.length || 1,
   })
   const stored = new LRUCache<string, true>({ max: 20_000 })

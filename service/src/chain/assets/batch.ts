@@ -44,7 +44,7 @@ export function createMicroBatch<Key, State>(options: MicroBatchOptions<Key, Sta
   /** In the order of arrival. */
   const waiting = new Map<Key, Request<Key, State>>()
   const inFlight = new Map<Key, Request<Key, State>>()
-  const counts = { batches: 0, batchedIds: 0, splits: 0 }
+  const counts = { batches: 0, batchedIds: 0 }
   let running = 0
   let scheduled = false
 
@@ -139,7 +139,6 @@ export function createMicroBatch<Key, State>(options: MicroBatchOptions<Key, Sta
       for (const request of requests) request.reject(error)
       return
     }
-    counts.splits++
     await Promise.all(parts.map((part) => readPart(part, { ...at, maySplit: false })))
   }
 

@@ -24,7 +24,6 @@ type InFlight = Readonly<{ epoch: number; done: Promise<void> }>
 
 export function createHeadCache(options: HeadCacheOptions) {
   const { source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log } = options
-  let headFailures = 0
   /** The moment when the request for the head was sent. */
   let resolvedAt = -Infinity
   let startedAt = -Infinity
@@ -95,7 +94,6 @@ export function createHeadCache(options: HeadCacheOptions) {
       resolvedAt = sentAt
       wanted = 0n
     } catch (error) {
-      headFailures++
       log.warn('head not resolved', { reason: reasonOf(error) })
       throw error
     }
@@ -132,7 +130,6 @@ export function createHeadCache(options: HeadCacheOptions) {
       wanted = number > wanted ? number : wanted
       forget()
     },
-    stats: () => ({ headFailures }),
     close: (): void => {
       closed = true
       forget()

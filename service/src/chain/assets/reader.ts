@@ -183,7 +183,7 @@ export function createAssetReader(options: AssetReaderOptions) {
     stats() {
       const upstreamCalls = Object.values(counts).reduce((sum, count) => sum + count, 0)
       const own = { hits, misses, entries: cache.size(), upstreamCalls }
-      return { ...own, ...counts, ...invalidator.stats(), ...batch.stats(), ...heads.stats() }
+      return { ...own, ...counts, ...invalidator.stats(), ...batch.stats() }
     },
     close: heads.close,
   }

@@ -10,7 +10,8 @@ import { type Finding, ok, warning, wrong } from './finding.ts'
 
 const oldestNode = 24
 
-export function checkNode(version = process.versions.node): Finding {
+export function checkNode(): Finding {
+  const version = process.versions.node
   const isNew = Number(version.split('.')[0]) >= oldestNode
   return isNew
     ? ok('machine', `Node ${version}.`)

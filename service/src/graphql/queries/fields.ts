@@ -1,7 +1,7 @@
 /** The fields of Product, Owner, HistoryEvent and Transfer (spec §2.9), from rows of the index. */
 import { checksumAddress, type Hex, isAuthentic, isFlagged, lifecycleStates, zeroAddress } from '@touchstone/verdict'
 import type { MetadataSource } from '../../assets/verdicts.ts'
-import { eventKinds, flagNamesOf, type AssetEvent } from '../../domain/registry-event.ts'
+import { type AssetEvent, type EventCode, eventKinds, flagNamesOf } from '../../domain/registry-event.ts'
 import { cleanLine } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import { newestTransfers, type TransferRow } from '../../index/queries/transfers.ts'
@@ -115,7 +115,7 @@ function toOwnerOrNull(address: Hex | null): Owner | null {
   return address === null || address === zeroAddress ? null : toOwner(address)
 }
 
-const eventTypes: Readonly<Record<number, string>> = {
+const eventTypes: Readonly<Record<EventCode, string>> = {
   [eventKinds.AssetMinted]: 'MINTED',
   [eventKinds.TagBound]: 'TAG_BOUND',
   [eventKinds.StateChanged]: 'STATE_CHANGED',

@@ -73,4 +73,4 @@ export type Module = {
   C_Sign: (session: Handle, data: Buffer, out: Buffer) => Buffer
 }
 
-type Mechanism = { mechanism: number; parameter?: Buffer }
+type Mechanism = { mechanism: number }

@@ -27,10 +27,13 @@ import { proofCard } from './proof.ts'
 import { shareCard } from './share.ts'
 import type { ItemView, TapView, TimelineKind } from './view.ts'
 
-/** Returns the document. Its data are left out when the page would grow beyond `maxBytes`. */
-export function itemPage(context: PageContext, view: ItemView, maxBytes = 50_000): string {
+/** A larger page is slow to load where the network is. */
+const mostBytes = 50_000
+
+/** Returns the document. Its data are left out when the page would grow beyond 50 kB. */
+export function itemPage(context: PageContext, view: ItemView): string {
   const page = render(context, view)
-  return Buffer.byteLength(page) < maxBytes ? page : render(context, { ...view, passport: null, information: null })
+  return Buffer.byteLength(page) < mostBytes ? page : render(context, { ...view, passport: null, information: null })
 }
 
 function render(context: PageContext, view: ItemView): string {

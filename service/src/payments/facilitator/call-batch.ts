@@ -49,7 +49,6 @@ export async function simulateBatch(
   rpc: RpcClient,
   calls: readonly Call[],
   simulation: Simulation | undefined,
-  at: 'pending' | 'latest' = 'pending',
 ): Promise<CallReport[]> {
   const data = encodeBatch(calls, true)
   const call = {
@@ -61,7 +60,7 @@ export async function simulateBatch(
       maxPriorityFeePerGas: toHex(simulation.fees.maxPriorityFeePerGas),
     }),
   }
-  const answer = await rpc('eth_call', [call, at])
+  const answer = await rpc('eth_call', [call, 'pending'])
   if (typeof answer !== 'string' || answer.length !== 2 + calls.length * 128)
     throw new Error('The node returned another number of results.')
   return calls.map((_, index) => {

@@ -3,6 +3,7 @@
  * written to the journal before it is sent, so that a chip taken off the reader at any moment is finished by putting it back.
  * It never switches LRP on, because that cannot be undone. The caller owns the reader.
  */
+import { crc32 } from 'node:zlib'
 import { randomBytes } from 'node:crypto'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { sleep } from '../../lib/async/sleep.ts'
@@ -298,12 +299,7 @@ export function isAnswerValid(session: ChipSession, answer: Uint8Array): boolean
 
 /** Computes NXP's CRC-32 of keys: the usual polynomial without the final inversion, least significant byte first. */
 export function crc32nk(data: Uint8Array): Uint8Array {
-  let crc = 0xffffffff
-  for (const byte of data) {
-    crc ^= byte
-    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
-  }
-  return littleEndian(crc >>> 0, 4)
+  return littleEndian(~crc32(data) >>> 0, 4)
 }
 
 /** Protects a command by CommMode.Full: data encrypted under an IV made of the command counter, then a MAC over everything. */

@@ -15,8 +15,6 @@ export type SoftwareTag = Readonly<{
   transmit: (command: Uint8Array) => Uint8Array
   /** Selects and reads file 02 as a phone does. Returns `null` when the chip rejects the read or holds no URL. */
   tap: () => string | null
-  /** Applies settings and resets the counter, as the chip does. */
-  changeFileSettings: (settings: Uint8Array) => void
   counter: () => number
 }>
 
@@ -40,7 +38,7 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
   const fileKey = createAesKey(options.fileKey)
   const stored = new Uint8Array(256)
   stored.set(options.ndef)
-  let sdm = parseSettings(options.settings)
+  const sdm = parseSettings(options.settings)
   let counter = options.counter ?? 0
   let selected: 'nothing' | 'application' | 'capabilities' | 'address' = 'nothing'
   let shown: Uint8Array | null = null
@@ -94,11 +92,6 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
       for (const select of [selectApplication, selectAddressFile]) transmit(select)
       const answer = transmit(readAll)
       return answer.length > 2 ? parseFileUrl(answer.subarray(0, -2)) : null
-    },
-    changeFileSettings: (settings) => {
-      sdm = parseSettings(settings)
-      counter = 0
-      shown = null
     },
     counter: () => counter,
   }

@@ -58,14 +58,6 @@ describe('the software tag', () => {
     assert.equal(tag.counter(), 0xffffff)
   })
 
-  it('starts again at 1 after ChangeFileSettings', async () => {
-    const tag = await testTag(batch, { counter: 700 })
-    tag.changeFileSettings(testTemplate(batch).settings)
-    tag.next()
-    assert.equal(tag.counter(), 1)
-    assert.throws(() => tag.changeFileSettings(hexToBytes('00')), RangeError)
-  })
-
   it('exists for demo batches only', async () => {
     const batchInUse = { ...batch, demo: false }
     await assert.rejects(createDemoTag({ batch: batchInUse, uid: newUid(), template: testTemplate(batch) }), RangeError)
