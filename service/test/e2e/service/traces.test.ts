@@ -61,7 +61,8 @@ describe('the trace of a request', () => {
     assert.equal(response.status, 200)
     await response.text()
     const spans = await collector.trace(isOf('tap-of-the-docs'))
-    const tree = treeOf(spans)
+    // A tap reads the batches again where the last reading is a second old.
+    const tree = treeOf(spans.filter(({ name }) => name !== 'select tag_batch'))
     const source = readFileSync(page, 'utf8')
     const shape = (text = '') => text.replace(/ +[\d.]+ ms/g, '').replace(/request_id=\S+/g, '')
     if (process.env['UPDATE_ANSWERS'] === '1') writeFileSync(page, source.replace(shownTrace, tree))
