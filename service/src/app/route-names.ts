@@ -13,6 +13,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
     ['/01/', 'item-page'],
     ['/token/', 'token-page'],
     ['/tap', 'tap-page'],
+    ['/tap/', 'tap-page'],
     ['/report', 'report'],
     ['/claim', 'claim'],
     ['/transfer', 'transfer'],

@@ -10,6 +10,10 @@ import { publishedAddresses, publishedKey } from '../../../src/domain/published-
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { discoveryDocuments } from '../../../src/discovery/documents.ts'
 import { graphqlErrorCodes } from '../../../src/graphql/errors.ts'
+import { routeNames } from '../../../src/app/route-names.ts'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { routeOf } from '../../../src/http/metrics.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { startWorld } from '../../support/world.ts'
 
 type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
@@ -44,6 +48,15 @@ describe('discovery', () => {
     assert.ok(statuses.includes(response.status), `${url} answers ${response.status}`)
     if (type !== undefined) assert.equal(response.headers.get('content-type')?.split(';')[0], type, url)
   }
+
+  it('has a name for every route that the verification host serves', () => {
+    const log = createLog(() => {}, 'silent')
+    const { routes } = verificationHost({ ...world.components, baseUrl: world.url, clientKey: () => '', log })
+    const paths = new Set(routes.map(({ path }) => path.replace('*', 'x')).filter((path) => path !== '/x'))
+    assert.ok(paths.size > 30, `${paths.size} routes`)
+    const unnamed = [...paths].filter((path) => routeOf(routeNames.verification, path)[1] === 'other')
+    assert.deepEqual(unnamed, [], 'app/route-names.ts and discovery/openapi.yaml name every route')
+  })
 
   for (const [path, type] of [
     ['/.well-known/api-catalog', 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'],
