@@ -55,7 +55,7 @@ describe('discovery', () => {
     const paths = new Set(routes.map(({ path }) => path.replace('*', 'x')).filter((path) => path !== '/x'))
     assert.ok(paths.size > 30, `${paths.size} routes`)
     const unnamed = [...paths].filter((path) => routeOf(routeNames.verification, path)[1] === 'other')
-    assert.deepEqual(unnamed, [], 'app/route-names.ts and discovery/openapi.yaml name every route')
+    assert.deepEqual(unnamed, [], 'app/route-names.ts and openapi.yaml name every route')
   })
 
   for (const [path, type] of [
