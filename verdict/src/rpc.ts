@@ -4,7 +4,7 @@ import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
 import { type Hex, word } from './lib/hex.ts'
 import { isObject } from './lib/json.ts'
 
-/** Sends one JSON-RPC request and gives back its `result`. */
+/** Sends one JSON-RPC request and returns its `result`. */
 export type Rpc = (method: string, params: readonly unknown[]) => Promise<unknown>
 
 /** Calldata of `getAsset(uint256)`: selector 0xeac8f5b8 and the id as one word (spec §2.5). */

@@ -49,7 +49,7 @@ import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { configuredTagHashes, joinStore, openApprovals, type StoreComponents } from './store.ts'
 
-/** Times after which requests to the chain, and for the texts of verdicts, are given up. Tests on a busy machine give more. */
+/** Times after which requests to the chain, and for the texts of verdicts, are given up. Tests on a busy machine set longer ones. */
 type Deadlines = {
   readonly attemptTimeoutMs?: number
   readonly readTimeoutMs?: number

@@ -74,7 +74,7 @@ async function readSources(sources: Partial<MetricSources>) {
 
 /**
  * Returns the worst state that any client sees of each provider. A client that nothing uses would never see that a provider is back: it
- * reads the head, for which it asks every provider that may be tried again.
+ * reads the head, from every provider that may be tried again.
  */
 function providersOf(clients: readonly ProviderClient[]): readonly Readonly<{ isUp: boolean; isBehind: boolean }>[] {
   const seen = clients.map((client) => ({ client, states: client.stats().providers }))
@@ -91,7 +91,7 @@ function providersOf(clients: readonly ProviderClient[]): readonly Readonly<{ is
 
 type Snapshot = Partial<Awaited<ReturnType<typeof readSources>>>
 
-/** Reads the status of the indexer. A follower asks the database, which may hang: then this scrape shows none. */
+/** Reads the status of the indexer. A follower reads the database, which may hang: then this scrape shows none. */
 function statusInTime(indexer: MetricSources['indexer']): Promise<IndexStatus | undefined> {
   return withDeadline(
     indexer.status().catch(() => undefined),

@@ -343,7 +343,7 @@ async function openStore(
   }
 }
 
-/** Returns the sentence of a PostgreSQL that gives no connection. What PostgreSQL says is shown; the errors of a network only by their code. */
+/** Returns the sentence for a PostgreSQL without a connection. Its own message is shown; the errors of a network only by their code. */
 function unusable(cause: unknown): string {
   if (isMissingDatabase(cause))
     return `PostgreSQL answers under DATABASE_URL: ${reasonOf(cause)}. Make it with createdb, or correct the name.`

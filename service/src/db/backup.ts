@@ -1,6 +1,6 @@
 /**
  * Reads all rows of the database as lines of JSON, in one snapshot and bounded memory. Writes them into an empty database, in one
- * transaction of the caller. Both engines give the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is passed
+ * transaction of the caller. Both engines write the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is passed
  * on as PostgreSQL wrote it, never parsed.
  */
 import type { Database, Sql } from './database.ts'

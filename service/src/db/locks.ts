@@ -69,7 +69,7 @@ export type HeldLock = {
   readonly release: () => Promise<void>
 }
 
-/** Creates locks within one process, for a database that no other process can open (PGlite). A lock that is held gives `null`. */
+/** Creates locks within one process, for a database that no other process can open (PGlite). It returns `null` for a lock that is held. */
 export function localLocks(): (lock: Lock) => Promise<HeldLock | null> {
   const held = new Set<string>()
   return async (lock) => {

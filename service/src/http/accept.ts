@@ -17,7 +17,7 @@ export function mediaRanges(accept: string | null): readonly MediaRange[] {
   })
 }
 
-/** Returns the weight that the header gives a type by name; 0 when it does not name it. */
+/** Returns the weight of a type that the header names; 0 when it does not name it. */
 export function namedQuality(ranges: readonly MediaRange[], type: string): number {
   return Math.max(0, ...ranges.filter((range) => range.type === type).map((range) => range.quality))
 }

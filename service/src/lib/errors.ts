@@ -17,7 +17,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** Returns the error of a chain that gives no usable answer. A `ServiceError` is returned as it is; `cause` is for the log only. */
+/** Returns the error of a chain without a usable answer. A `ServiceError` is returned as it is; `cause` is for the log only. */
 export function chainUnavailable(cause: unknown): ServiceError {
   if (cause instanceof ServiceError) return cause
   const reason = typeof cause === 'string' ? new Error(cause) : cause

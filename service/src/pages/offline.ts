@@ -8,7 +8,7 @@ import { languages, textsOf } from './languages.ts'
 import { documentOf } from './layout.ts'
 import { plainVerdict } from './verdict/card.ts'
 
-/** Returns the document. It is in English until the script knows the language of the visitor. */
+/** Returns the document. It is in English until the script has read the language of the visitor. */
 export function offlinePage(assets: string): string {
   const context: PageContext = { language: 'en', chosen: false, assets }
   const { notices } = textsIn(context)

@@ -67,7 +67,7 @@ const [usedTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Authorization
 const [canceledTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'AuthorizationCanceled' })
 const [transferTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Transfer' })
 
-/** Every function throws when the provider gives no usable answer. `now` is in milliseconds. */
+/** Every function throws when the provider returns no usable answer. `now` is in milliseconds. */
 export function createPaymentChain({
   rpc,
   asset,

@@ -38,7 +38,7 @@ export type SelfCheckOptions = {
   readonly onBalance?: ((address: Hex, balance: bigint) => void) | undefined
   readonly ledger: Pick<PaymentLedger, 'find'>
   readonly allowHighPrice: boolean
-  /** Whether the index cannot be brought up to date or differs from the chain, as far as this process knows. */
+  /** Whether this process has seen the index differ from the chain, or that it cannot be brought up to date. */
   readonly isIndexFaulty?: (() => Promise<boolean>) | undefined
   readonly log: Log
 }

@@ -170,7 +170,7 @@ const lastOfAnomaly = `coalesce(l.last_at, (l.day + 1)::timestamp at time zone '
 
 /**
  * Conditions on a transfer `t` and its message. A message belongs to the transfers whose offer this service sent, as in
- * index/queries/transfers.ts: anyone can give its hash to an offer of their own.
+ * index/queries/transfers.ts: anyone can put its hash into an offer of their own.
  */
 const isOfSubject = 'exists (select from subject_account s where s.address in (t.from_addr, t.to_addr))'
 const isSent = `exists (select from operation o where o.tx_hash = t.initiated_tx

@@ -1,4 +1,4 @@
-/** The tag hash under which a chain knows a tag (spec §4.4; decisions 4.4). It never reveals the UID. */
+/** The tag hash by which a chain names a tag (spec §4.4; decisions 4.4). It never reveals the UID. */
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'

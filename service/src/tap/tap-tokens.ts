@@ -66,7 +66,7 @@ export function createTapBinding({ windowSeconds, ...secrets }: TapSecrets & { w
 }
 
 export type TapChallenge = Readonly<{
-  /** Issues a token that asks for another tap of the same chip within `seconds`. */
+  /** Issues a token that requires another tap of the same chip within `seconds`. */
   issue: (tap: TokenTap) => { token: string; seconds: number }
   /** Returns whether `tap` answers the challenge: in time, and the next count after the first tap. */
   isAnswered: (tap: TokenTap, presented: string | undefined) => boolean

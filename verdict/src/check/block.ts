@@ -10,7 +10,7 @@ import { askEndpoints, defaultMaxAgeSeconds, type Endpoints } from './endpoints.
 import { type Check, compare, fails, type Report, reportOf, undecided } from './report.ts'
 
 /**
- * Holds the block of a claim as the RPC gives it. `number` is its quantity, the form in which it is asked for again.
+ * Holds the block of a claim as the RPC returns it. `number` is its quantity, the form in which it is asked for again.
  */
 export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
 
@@ -41,7 +41,7 @@ export function checkAtBlock(
 
 /**
  * Looks the claim's block up by its hash. `block` is `null`, and a check says why, when the RPC is on another chain,
- * knows no such block, or answers with a header of another hash. A header with members of a later fork cannot be
+ * has no such block, or answers with a header of another hash. A header with members of a later fork cannot be
  * hashed; then its own `hash` must do.
  */
 async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {

@@ -18,7 +18,7 @@ export type ProofBundle = {
   version: '1'
   verdict: Verdict
   proof: {
-    /** The block as `eth_getBlockByHash` gives it; transactions and the like may be left out. */
+    /** The block as `eth_getBlockByHash` returns it; transactions and the like may be left out. */
     header: RpcHeader
     accountProof: EthProof['accountProof']
     /** One entry, for the slot of the record (EIP-1186 `storageProof`). */
@@ -73,7 +73,7 @@ export function checkProofBundle(bundle: unknown, pins: BundlePins = {}): Report
 }
 
 /**
- * Checks a bundle as `checkProofBundle` does, and asks endpoints whether its block is part of the chain. They need no old state. Throws
+ * Checks a bundle as `checkProofBundle` does, and reads from endpoints whether its block is part of the chain. They need no old state. Throws
  * `VerdictError` with `RPC_UNAVAILABLE` when too few can be asked.
  */
 export async function recheckProofBundle(bundle: unknown, options: BundlePins & Endpoints): Promise<Report> {

@@ -1,4 +1,4 @@
-/** The deployments of the registry that this library knows, and the facts that a caller trusts about a contract. */
+/** The deployments of the registry that this library names, and the facts that a caller trusts about a contract. */
 import type { Hex } from '../lib/hex.ts'
 import { askedTokenId } from '../rules/token-id.ts'
 import { verdictChainId } from '../rules/verdict.ts'

@@ -17,7 +17,7 @@ export type RecheckOptions = Endpoints &
   Pins &
   Readonly<{
     /**
-     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` gives it. With it the texts of `untrusted` are checked
+     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` returns it. With it the texts of `untrusted` are checked
      * against the hash on chain: they are what the minter committed to.
      */
     metadata?: string | undefined
@@ -25,7 +25,7 @@ export type RecheckOptions = Endpoints &
 
 /**
  * Rechecks a verdict: reads `getAsset` pinned to the verdict's block hash, makes the verdict anew and compares every
- * member. Any input gives a report; a verdict altered in one place gives one that is not ok. Without `metadata` the texts of `untrusted`
+ * member. Any input has a report; that of a verdict altered in one place is not ok. Without `metadata` the texts of `untrusted`
  * are only checked to be in their cleaned form. A contract that is neither known nor pinned leaves the report `undecided`. Throws
  * `VerdictError` with `RPC_UNAVAILABLE` when too few endpoints can be asked.
  */

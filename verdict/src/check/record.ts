@@ -1,11 +1,11 @@
-/** The last step of every check: the verdict that the record gives, held against the one given. */
+/** The last step of every check: the verdict that follows from the record, held against the given one. */
 import type { RpcHeader } from '../proof/header.ts'
 import type { AssetRecord } from '../rules/record.ts'
 import { verdictChainId, verdictOf } from '../rules/verdict.ts'
 import { type Claim, compareWith } from './claim.ts'
 import { type Check, fails } from './report.ts'
 
-/** Compares the verdict with the one that a record gives. */
+/** Compares the verdict with the one that follows from a record. */
 export function compareRecord(claim: Claim, record: AssetRecord | null, header: RpcHeader): Check[] {
   const { tokenId, contract, blockHash, verdict } = claim
   if (record === null) return [fails('record', verdict['state'], 'no asset record of this contract at this block')]

@@ -1,4 +1,4 @@
-/** The hash of a block header, computed from the JSON that an RPC gives for it. */
+/** The hash of a block header, computed from the JSON that an RPC returns for it. */
 import { bytesOf, type Hex, keccak256 } from '../lib/hex.ts'
 import { encodeRlp, integerBytes } from './rlp.ts'
 

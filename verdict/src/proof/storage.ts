@@ -24,7 +24,7 @@ export type EthProof = Readonly<{
 export type ProofStep = 'header' | 'account' | 'code' | 'storage'
 
 /**
- * A proof gives the proven words and the proven code hash, or the first thing that is wrong. The words are in the order
+ * Returns the proven words and the proven code hash, or the first thing that is wrong. The words are in the order
  * of the slots, and 0 where nothing is stored.
  */
 export type StorageProofResult =

@@ -26,5 +26,5 @@ export function checksumAddress(address: Hex): Hex {
   return last.checksummed
 }
 
-/** A service asks for one contract over and over. */
+/** A service reads one contract over and over. */
 let last: { readonly address: Hex; readonly checksummed: Hex } | undefined

@@ -1,5 +1,5 @@
 /**
- * Acts that take two: one key or operator asks, another one approves (APPROVALS). What is carried out is exactly what was asked for, on a
+ * Acts that take two: one key or operator requests, another one approves (APPROVALS). What is carried out is exactly what was requested, on a
  * subject that is as it was then, once, whichever process ends when.
  */
 import { type Actor, appendAudit, auditText, localActor } from '../../db/audit.ts'
@@ -79,7 +79,7 @@ export function createApprovals({
 }) {
   const store = approvalStore(database)
 
-  /** Asks for an act. The same key, or a request that waits for the same act, gives the request that is there already. */
+  /** Requests an act. For the same key, or while a request for the same act waits, it returns that request. */
   async function request(
     { act, subject, requestKey = null }: Pick<Approval, 'act' | 'subject'> & { readonly requestKey?: string | null },
     by: Actor = localActor(),

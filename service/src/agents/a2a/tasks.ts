@@ -137,7 +137,7 @@ export type TaskPage = {
 const isUnguessable = (contextId: string): boolean =>
   /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i.test(contextId)
 
-/** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. No context, or one that can be guessed, gives an empty page. */
+/** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. The page is empty for no context, and for one that can be guessed. */
 export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject): TaskPage | Fault {
   const filter = parseFilter(params)
   if ('fault' in filter) return filter

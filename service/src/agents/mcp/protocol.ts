@@ -6,7 +6,7 @@ import { toolNames } from '../tools/tools.ts'
 
 /** A request of this revision is self-contained; there is no handshake. */
 export const modernVersion = '2026-07-28'
-/** Revisions with a handshake, the newest first. The newest is offered to a client that asks for an unknown one. */
+/** Revisions with a handshake, the newest first. A client that names an unknown one is offered the newest. */
 export const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const
 
 const supportedVersions = [modernVersion, ...legacyVersions]

@@ -35,7 +35,7 @@ export type SdkFetch = (request: Request, options: McpHandlerRequestOptions) => 
 /** Answers a request whose body was read and parsed. */
 export type SdkHandler = (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
 
-/** Both eras as one function; the fast path asks it for its constant answers. */
+/** Both eras as one function; the fast path reads its constant answers. */
 export function createSdkFetch(tools: Tools, identity: McpIdentity): SdkFetch {
   const makeServer = () => createServer(tools, identity)
   const modern = createMcpHandler(makeServer, { legacy: 'reject' })

@@ -68,7 +68,7 @@ export async function deployLocalAgents({ rpcUrl }: { rpcUrl: string }): Promise
 }
 
 /**
- * Registers the service as agent 0, its registration file in the URI itself, and gives the feedback that is missing. A second call
+ * Registers the service as agent 0, its registration file in the URI itself, and sends the feedback that is missing. A second call
  * changes only what differs. Needs the registries.
  */
 export async function registerLocalAgent({

@@ -31,7 +31,7 @@ const stopTimeoutMs = 1_500
 export async function startAnvil({ folder, port, statePath, blockTimeMs }: AnvilOptions) {
   const flags = [
     ['--chain-id', String(chainId), '--host', '127.0.0.1', '--port', String(port)],
-    // More than 500 states would spill to the home folder and stay there. Older pinned reads give −32602.
+    // More than 500 states would spill to the home folder and stay there. Older pinned reads fail with −32602.
     ['--prune-history', '256', '--slots-in-an-epoch', '1', '--cache-path', join(folder, 'spill')],
     statePath === undefined ? [] : ['--load-state', statePath],
     blockTimeMs === undefined ? [] : ['--block-time', String(blockTimeMs / 1000), '--mixed-mining'],

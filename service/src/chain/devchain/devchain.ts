@@ -1,6 +1,6 @@
 /**
  * The chain of the demonstration: a real anvil with chain id 84532 on the loopback address. Its blocks are saved, so that a read
- * pinned to a block gives the identical answer after a restart (spec §2.2).
+ * pinned to a block returns the identical answer after a restart (spec §2.2).
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -17,7 +17,7 @@ export type AnyProviderOptions = Readonly<{
   rpcUrls: readonly string[]
   contract: Hex
   chainId: number
-  /** How many providers must give the same receipt before it counts, 1 at least (`requiredAnswers`). */
+  /** How many providers must return the same receipt before it counts, 1 at least (`requiredAnswers`). */
   neededForReceipts: number
   /** For one call, whatever number of attempts it takes; one attempt takes at most a third of it. */
   rpcTimeoutMs?: number
@@ -109,8 +109,8 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   }
 
   /**
-   * Returns what any provider knows, of a receipt what enough of them know alike. `null` is an answer where no other one is left,
-   * `unanimous` only where every provider gives it.
+   * Returns what any provider has, of a receipt what enough of them have alike. `null` is an answer where no other one is left,
+   * `unanimous` only where every provider returns it.
    */
   async function lookUp(method: string, params: readonly unknown[], unanimous: boolean): Promise<unknown> {
     const answers = providers.map((provider) => askOne(provider, method, params))
@@ -172,7 +172,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   }
 }
 
-/** Resolves with the first answer but null that `needed` providers give alike; with null where there is none. */
+/** Resolves with the first answer but null that `needed` providers return alike; with null where there is none. */
 async function firstAlike(answers: readonly Promise<unknown>[], needed: number): Promise<unknown> {
   const counts = new Map<string, number>()
   const alike = answers.map(async (answer) => {

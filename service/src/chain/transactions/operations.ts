@@ -116,7 +116,7 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
 
     /**
      * Returns every transaction that was ever signed for the operation, the current one first. All are read from the store, because
-     * another process may have replaced the one that the caller knows.
+     * another process may have replaced the one that the caller has.
      */
     async hashes(key: string): Promise<Hex[]> {
       const rows = await database.query<{ tx_hash: Uint8Array }>(

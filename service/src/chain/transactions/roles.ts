@@ -31,7 +31,7 @@ type RoleSource = Readonly<{
   accounts: readonly Hex[]
 }>
 
-/** Reads all roles at the head. `fully` is false where the providers do not give the events from `startBlock` on. */
+/** Reads all roles at the head. `fully` is false where the providers do not return the events from `startBlock` on. */
 export async function readRoles({ source, contract, startBlock, accounts }: RoleSource) {
   const head = await source.head()
   const granted = await readGranted(source, startBlock, head)
@@ -77,7 +77,7 @@ async function callAll(
 
 const roleGranted = toEventSelector('RoleGranted(bytes32,address,address)')
 const widest = 10_000_000n
-/** Requests for events; a provider that gives 10,000 blocks at once has sent 20 million then. */
+/** Requests for events; a provider that serves 10,000 blocks at once has sent 20 million then. */
 const mostRequests = 2_000
 
 /** Returns the accounts that ever got a role, or null where that would take too many requests. */

@@ -60,7 +60,7 @@ export async function currentFees(rpc: RpcClient): Promise<Fees> {
 /** Fees of a parsed transaction. */
 export type FeesBefore = Readonly<{ [Name in keyof Fees]?: bigint | undefined }>
 
-/** Returns fees for a stuck transaction. Undefined: the chain asks for no more than before, or for more than the limit. */
+/** Returns fees for a stuck transaction. Undefined: the chain costs no more than before, or more than the limit. */
 export function replacementFees(before: FeesBefore, now: Fees, limit = feeLimit): Fees | undefined {
   const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = before
   if (now.maxFeePerGas <= maxFeePerGas && now.maxPriorityFeePerGas <= maxPriorityFeePerGas) return undefined

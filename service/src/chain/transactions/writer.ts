@@ -45,7 +45,7 @@ export type WriterOptions = Readonly<{
 }>
 
 /**
- * `by` is who asks for the write; left out, the user of this process. Nothing is signed where `guard` returns false: WITHDRAWN. `terms`
+ * `by` is who requests the write; left out, the user of this process. Nothing is signed where `guard` returns false: WITHDRAWN. `terms`
  * are values beside the call that stay the same under one key.
  */
 export type WriteOptions = Readonly<{

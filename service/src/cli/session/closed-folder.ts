@@ -44,7 +44,7 @@ export async function closeDataFolder({ dataDir, store }: Place, log: Log): Prom
   if (entries > 0) log.warn('the data folder was open to other users, and is closed now', { dataDir, entries })
 }
 
-/** Throws `ConfigError` when a command would make a new, empty database, which no service knows. `mayMake`: that is what it is for. */
+/** Throws `ConfigError` when a command would make a new, empty database, which no service uses. `mayMake`: that is what it is for. */
 export async function assertDataFolder({ dataDir, store }: Place, mayMake = false): Promise<void> {
   if (store.databaseUrl !== null) return
   const foreign = await foreignEntry(dataDir)

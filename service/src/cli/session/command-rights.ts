@@ -1,6 +1,6 @@
 /**
  * The commands and what they may do. The local user is the operator: a user that can read the settings and the data folder may run each
- * of them, whatever the scopes and brands of API keys are. Only APPROVALS asks for a second one.
+ * of them, whatever the scopes and brands of API keys are. Only APPROVALS needs a second one.
  *
  * - `reads` changes nothing of products, tags, keys and payments.
  * - `changes` makes the entries of the audit trail itself, in the transaction of the change; taps are in their own log.

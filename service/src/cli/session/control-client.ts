@@ -111,7 +111,7 @@ const ended = 'The service ended before the command did. Start it again, then re
 const silent = (pid: number) =>
   `The service of process ${pid} does not respond. Repeat the command; if no such process runs, remove control.json of the data folder.`
 
-/** Returns the response, or null when the service has ended. A command may be quiet for hours, and `fetch` would give it five minutes. */
+/** Returns the response, or null when the service has ended. A command may be quiet for hours, and `fetch` would end it after five minutes. */
 async function post(address: Address, body: string): Promise<IncomingMessage | null> {
   const headers = authorization(address, 'POST', '/')
   const sent = request(urlOf(address), { method: 'POST', headers })

@@ -194,7 +194,7 @@ export function createBindTag(
     const commitment = hash(uid)
     const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
     const more = { terms: bindingTerms({ batchId, item }) }
-    // The pair is bound once, so it is the key if the caller gives none. A repeat registers the tag that was bound.
+    // The pair is bound once, so it is the key if the caller sends none. A repeat registers the tag that was bound.
     const result =
       key === undefined
         ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context, {}, more)

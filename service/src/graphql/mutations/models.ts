@@ -1,5 +1,5 @@
 /**
- * The models (GTIN) that a key with brands may give to its products. The page and the passport of a model show what its newest items have
+ * The models (GTIN) that a key with brands may set for its products. The page and the passport of a model show what its newest items have
  * alike, so that items of another brand would change them.
  */
 import { permits } from '../../access/rights.ts'

@@ -1,6 +1,6 @@
 /**
  * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted. That happens once per key, under an id
- * that follows from the key, so that no reorganisation can give it to another product. The registration of a mint that was rejected is
+ * that follows from the key, so that no reorganisation can move it to another product. The registration of a mint that was rejected is
  * removed, so that the tag's name is free again; that of a mint that may still come stays.
  */
 import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'

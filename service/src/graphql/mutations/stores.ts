@@ -1,6 +1,6 @@
 /**
  * The stores of mutations (spec §4.9): registrations, which are stored before their mint is sent, and the messages of transfers.
- * The index gives a registration its token. One whose mint cannot come any more makes room for another.
+ * A registration gets its token from the index. One whose mint cannot come any more makes room for another.
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'

@@ -68,7 +68,7 @@ export function createHttpOperation({ prepare, createContext, formatError, ...ti
   }
 }
 
-/** graphql-http knows no quotes around the value of a parameter (RFC 9110 §5.6.6). */
+/** graphql-http does not parse quotes around the value of a parameter (RFC 9110 §5.6.6). */
 function readHeader(request: IncomingMessage, name: string): string | null {
   const value = getHeader(request, name) ?? null
   return name === 'content-type' && value !== null ? value.replaceAll('"', '') : value

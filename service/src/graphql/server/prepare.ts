@@ -176,7 +176,7 @@ const maxDepth = 8
 const maxAliases = 30
 /** Fields and spreads of one operation, introspection included. */
 const maxSelections = 1_000
-/** Lists of the schema that one operation asks for; the usual introspection has nine. Each has up to a hundred items, or a list for each. */
+/** Lists of the schema that one operation may select; the usual introspection has nine. Each has up to a hundred items, or a list for each. */
 const maxSchemaLists = 20
 const schemaLists = new Set('types directives fields args inputFields enumValues interfaces possibleTypes'.split(' '))
 
@@ -361,7 +361,7 @@ function leavesIn(value: unknown): number {
   return parts.length === 0 && !isObject(value) ? 1 : parts.reduce<number>((sum, part) => sum + leavesIn(part), 0)
 }
 
-/** Returns how many items a page asks for. A size out of range is rejected later, by its resolver. */
+/** Returns how many items a page may have. A size out of range is rejected later, by its resolver. */
 function pageSizeOf(node: FieldNode, variables: Variables): number {
   const sizes = ['first', 'last']
     .map((argument) => getArgument(node, argument, variables))

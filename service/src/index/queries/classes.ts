@@ -4,7 +4,7 @@ import { hex } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import { wholeReads } from '../steps.ts'
 
-/** A token, and the metadata hash that the index knows of it. */
+/** A token, and the metadata hash that the index has of it. */
 export type ClassItem = { readonly tokenId: bigint; readonly metadataHash: Hex }
 export type ClassStore = ReturnType<typeof classStore>
 

@@ -81,7 +81,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     },
     /**
      * Returns the messages of transfers, by their ids. One is missing where its text is unknown, or was erased, and where this service did
-     * not send the offer: the chain shows the hashes of all messages, and an owner may give any of them to an offer of their own.
+     * not send the offer: the chain shows the hashes of all messages, and an owner may put any of them into an offer of their own.
      */
     async messages(transfers: readonly MessageOf[]): Promise<Map<string, string>> {
       const hashes = [...new Set(transfers.map(({ messageHash }) => messageHash))]
@@ -125,7 +125,7 @@ const columns = `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')
   ${hex('t.initiated_tx')} as "initiatedTx", ${instant('t.expires_at')} as "expiresAt", ${hex('t.settled_tx')} as "settledTx",
   ${hex('t.message_hash')} as "messageHash"`
 
-/** A cluster asks only the shards that both tables name. */
+/** A cluster reads only the shards that both tables name. */
 export function newestTransfersStatement(isDistributed: boolean): string {
   const tokens = 'any($1::text[]::numeric[])'
   return `select ${columns}

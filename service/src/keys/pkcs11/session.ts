@@ -233,7 +233,7 @@ function publicKeyOf(session: Session, name: string): PublicKey {
     throw new KeyStoreError(`The key ${name} of the PKCS#11 token is on no curve of ${curves.join(', ')}.`)
   const point = session.attribute(half, cka.EC_POINT)
   const { publicBytes } = curveRows[curve]
-  // The point is a DER OCTET STRING; some modules give its bytes alone.
+  // The point is a DER OCTET STRING; some modules return its bytes alone.
   const publicKey = point.length === publicBytes + 2 ? point.subarray(2) : point
   if (publicKey.length !== publicBytes)
     throw new KeyStoreError(`The public key of ${name} in the PKCS#11 token has ${publicKey.length} bytes.`)

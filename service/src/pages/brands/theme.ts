@@ -226,7 +226,7 @@ type Themed = { readonly gtin: string | null; readonly brand: string | null }
 
 /**
  * Returns the theme of a product, or null. `isIssuer` is true for the account that minted it. The metadata selects no theme, but rules out one
- * that lists other brands: API keys of several brands mint by one account, and each may give any new GTIN.
+ * that lists other brands: API keys of several brands mint by one account, and each may set any new GTIN.
  */
 export function themeOf(
   themes: readonly BrandTheme[],

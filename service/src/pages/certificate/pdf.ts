@@ -1,5 +1,5 @@
 /**
- * The certificate as a PDF of one page, A4. The same certificate gives the same bytes. Every PDF reader has its fonts, which are Latin-1: Arabic
+ * The certificate as a PDF of one page, A4. The same certificate has the same bytes. Every PDF reader has its fonts, which are Latin-1: Arabic
  * visitors get it in English. A name in other letters is left out, and the page says so.
  */
 import { PDFDocument, StandardFonts, rgb, type PDFFont, type PDFPage } from '@cantoo/pdf-lib'

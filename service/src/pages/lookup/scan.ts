@@ -3,7 +3,7 @@ import { textsIn, type PageContext } from '../context.ts'
 import { html, jsonBlock, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
 
-/** The card is hidden until the script knows what this browser can read. */
+/** The card is hidden until the script has found what this browser can read. */
 export function scanCard(context: PageContext): Html {
   const { scan } = textsIn(context)
   const { title, hint, camera, picture, nfc, stop, ...spoken } = scan

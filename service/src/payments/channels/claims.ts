@@ -1,6 +1,6 @@
 /**
  * Collects what was sold through payment channels. It claims the newest voucher of many channels in one transaction, when enough is
- * unclaimed, when the oldest purchase is an hour old, and at once from a channel whose payer asks its deposit back. Any number of processes
+ * unclaimed, when the oldest purchase is an hour old, and at once from a channel whose payer withdraws its deposit. Any number of processes
  * may run it.
  */
 import type { EthereumKey } from '../../keys/ethereum.ts'

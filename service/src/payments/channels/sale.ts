@@ -250,7 +250,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   return { buy }
 }
 
-/** A claim shows its voucher to everyone, so that it no longer proves who asks. One over nothing is in no claim. */
+/** A claim shows its voucher to everyone, so that it no longer proves who sends it. One over nothing is in no claim. */
 function isPublic({ cumulative }: PresentedVoucher, channel: Channel | undefined): boolean {
   return channel !== undefined && cumulative > 0n && cumulative <= channel.claimed
 }

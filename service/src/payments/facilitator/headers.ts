@@ -1,4 +1,4 @@
-/** Headers by which a remote facilitator knows this operator: a file with a JSON object of names and values. */
+/** Headers by which a remote facilitator identifies this operator: a file with a JSON object of names and values. */
 import { parseJsonObject } from '../../lib/json.ts'
 import { readPrivateFile } from '../../lib/private-folder.ts'
 

@@ -151,7 +151,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
 
     /**
      * Joins the settlement of the same payment. It may wait for other payments of its payer, or for a block. Meanwhile anyone may execute
-     * the payment, or it expires. So the caller asks the chain after a time, and then joins again.
+     * the payment, or it expires. So the caller reads the chain after a time, and then joins again.
      */
     settle(payment, settlement) {
       const name = paymentName({ payer: payment.from, nonce: payment.nonce })

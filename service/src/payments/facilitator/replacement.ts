@@ -57,7 +57,7 @@ function feesAfter(before: Fees, now: Fees, refusal: Refusal | undefined, toEmpt
   return replacementFees(before, now)
 }
 
-/** A node asks for a tenth more in both fees. What it has is mined by itself, unless its highest fee is below the base fee. */
+/** A node requires a tenth more in both fees. What it has is mined by itself, unless its highest fee is below the base fee. */
 function withHigherTip(before: Fees): Fees | undefined {
   const { maxPriorityFeePerGas: raised } = raisedFees(before, before)
   if (before.maxPriorityFeePerGas === before.maxFeePerGas) return undefined

@@ -162,7 +162,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
   async function mendOne(entry: Entry, head: Head, count: number): Promise<void> {
     const { slot, validBefore } = entry
     if (slot.nonce < count) {
-      // A provider may know the count before it knows the receipt.
+      // A provider may have the count before it has the receipt.
       entry.missingSince ??= head.timestamp
       entry.movedMs = performance.now()
       return head.timestamp < entry.missingSince + BigInt(missingSeconds) ? undefined : lose(entry)

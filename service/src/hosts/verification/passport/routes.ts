@@ -110,7 +110,7 @@ function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): TapF
     : noTapParameters
 }
 
-/** Returns the shape of a signed passport that the raw query asks for; null for an unknown one. */
+/** Returns the shape of a signed passport that the raw query names; null for an unknown one. */
 function parseProfile(query: string): SignedProfile | null {
   const wanted = new URLSearchParams(query.slice(0, 4_000)).get('profile') ?? 'untp'
   return signedProfiles.find((profile) => profile === wanted) ?? null

@@ -21,7 +21,7 @@ export type Caller =
   | { readonly ok: true; readonly isKeyed: boolean; readonly access: TierAccess | undefined }
   | { readonly ok: false; readonly response: (headers: Headers) => Response }
 
-/** Returns who asks. Where the host has no API keys, everyone is the public. */
+/** Returns the reader of a request. Where the host has no API keys, everyone is the public. */
 export async function callerOf(c: Context<Env>, helpers: RequestHelpers, keys: KeyAccess | undefined): Promise<Caller> {
   const header = headerReader(c)
   const authorization = header('authorization')

@@ -1,5 +1,5 @@
 /**
- * The public facts of an item, a batch or a model, read from the chain and compared with it. `at` asks for the version that was valid at a moment;
+ * The public facts of an item, a batch or a model, read from the chain and compared with it. `at` selects the version that was valid at a moment;
  * it and the time of the newest change come from the chain's history.
  */
 import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates } from '@touchstone/verdict'
