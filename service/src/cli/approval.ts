@@ -5,7 +5,7 @@ import { localActor } from '../db/audit.ts'
 import { createKeyAuthentication } from '../access/api-keys.ts'
 import { verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
-import { type Approval, parseFacts } from '../access/approvals/store.ts'
+import { type Approval, isApprovalId, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import { readTextFile } from './session/files.ts'
@@ -149,6 +149,6 @@ async function keyIn({ store, io }: Session, file: string, step: 'approve' | 're
 }
 
 function parseId(text: string): string {
-  if (/^[a-z0-9]{12}$/.test(text)) return text
+  if (isApprovalId(text)) return text
   throw new InvalidArgumentError('An id has 12 letters and digits, as touchstone approval list shows it.')
 }

@@ -31,6 +31,9 @@ export function parseDay(text: string): string | null {
   return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
 }
 
+/** Returns whether text can be the idempotency key of a caller: 1 to 100 printable characters of ASCII. */
+export const isIdempotencyKey = (text: string): boolean => /^[\x21-\x7e]{1,100}$/.test(text)
+
 const longestLine = 200
 /** Printable ASCII with single spaces, which cleaning does not change. */
 const plain = /^[!-~]+(?: [!-~]+)*$/

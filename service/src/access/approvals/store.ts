@@ -45,6 +45,9 @@ type Page = Readonly<{ after: readonly [at: string, pk: string] | null; backward
 /** The key of the operation that carries out an approved write. It exists at most once, so that the act is done at most once. */
 export const operationKeyOf = (id: string): string => `approval:${id}`
 
+/** Returns whether text is the id of an approval: 12 letters and digits. */
+export const isApprovalId = (text: string): boolean => /^[a-z0-9]{12}$/.test(text)
+
 export function approvalStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
   const one = async (sql: Sql, where: string, values: readonly unknown[]): Promise<Approval | null> =>
     (await sql.query<Approval>(`select ${columns} from ${source} where ${where}`, values))[0] ?? null

@@ -1,6 +1,6 @@
 /** `touchstone issuer …`: the keys that sign passports and their status lists (spec §9), and what becomes of signatures when they change. */
 import { InvalidArgumentError, type Command } from 'commander'
-import type { IssuerKey, IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
+import { isIssuerKeyId, type IssuerKey, type IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
@@ -80,7 +80,7 @@ function toListed({ id, algorithm, status, revoked, publicJwk }: IssuerKey) {
 }
 
 function parseKeyId(text: string): string {
-  if (/^key-[1-9]\d{0,5}$/.test(text)) return text
+  if (isIssuerKeyId(text)) return text
   throw new InvalidArgumentError('A key is named key- and a number; see touchstone issuer list.')
 }
 

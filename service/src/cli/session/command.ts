@@ -8,7 +8,8 @@ import type { RunWork, Session } from './session.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../domain/gs1/serial.ts'
-import { parseHex } from '../../lib/bytes.ts'
+import { parseTagUid } from '../../domain/tag-uid.ts'
+import { isIdempotencyKey } from '../../domain/text.ts'
 import { batchIdPattern } from '../../tap/keys/batch.ts'
 import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 
@@ -80,10 +81,9 @@ function rightOf(command: unknown): readonly [name: string, right: CommandRight]
   return [name, right]
 }
 
-/** Parses a UID of an NTAG 424 DNA (7 bytes; NXP's begin with 04), or returns null. There may be `:` or `-` between bytes. */
+/** Parses a UID, or returns null. There may be `:` or `-` between bytes. */
 export function parseUid(text: string): Uint8Array | null {
-  const digits = text.replaceAll(/[:-]/g, '')
-  return /^04[0-9a-fA-F]{12}$/.test(digits) && text.length <= 20 ? parseHex(digits) : null
+  return text.length > 20 ? null : parseTagUid(text.replaceAll(/[:-]/g, ''))
 }
 
 /** Parses a GTIN of 8, 12, 13 or 14 digits to 14 digits, or returns null when it is wrong. */
@@ -135,7 +135,7 @@ export const argument = {
   serial: (text: string): string => (isRegistrableSerial(text) ? text : invalid(serialSentence)),
   /** Parses an idempotency key of the operator. */
   key: (text: string): string =>
-    /^[\x21-\x7e]{1,100}$/.test(text) ? text : invalid('A key has 1 to 100 printable ASCII characters.'),
+    isIdempotencyKey(text) ? text : invalid('A key has 1 to 100 printable ASCII characters.'),
   unixTime: (text: string): bigint =>
     /^\d{9,11}$/.test(text) ? BigInt(text) : invalid('A deadline is in unix seconds, such as 1893456000.'),
   /** Parses a day or a moment of UTC to unix milliseconds. */

@@ -7,7 +7,7 @@ import { listKey, type PageArguments, readConnection } from '../queries/pages.ts
 import type { ResolverMap } from '../schema.ts'
 import { permits } from '../../access/rights.ts'
 import type { Approvals, Decided, Decider } from '../../access/approvals/approvals.ts'
-import { type Approval, type ApprovalStatus, parseFacts } from '../../access/approvals/store.ts'
+import { type Approval, type ApprovalStatus, isApprovalId, parseFacts } from '../../access/approvals/store.ts'
 
 type ListArguments = PageArguments & { readonly status?: ApprovalStatus | null }
 type DecisionInput = Input<'approvalId', never>
@@ -22,14 +22,14 @@ export function approvalResolvers(approvals: Approvals, { awaitBlock }: Pick<Wri
     return { success: isDone, errors, txHash: approval.txHash, approval }
   }
   const readId = ({ approvalId }: DecisionInput, read: InputReader) =>
-    isId(approvalId)
+    isApprovalId(approvalId)
       ? { id: approvalId }
       : read.reject('approvalId', 'An approval has an id of 12 letters and digits, such as k3x9a0qz12ab.')
 
   return {
     Query: {
       async approval(_root: unknown, { id }: { readonly id: string }, context: GraphqlContext) {
-        const found = isId(id) ? await approvals.find(id) : null
+        const found = isApprovalId(id) ? await approvals.find(id) : null
         return found !== null && (await isVisible(found, context)) ? found : null
       },
       async approvals(_root: unknown, given: ListArguments, { key }: GraphqlContext) {
@@ -60,8 +60,6 @@ export function approvalResolvers(approvals: Approvals, { awaitBlock }: Pick<Wri
     },
   }
 }
-
-const isId = (text: string): boolean => /^[a-z0-9]{12}$/.test(text)
 
 function deciderOf({ key, requestId }: GraphqlContext): Decider {
   return { who: `key:${key.id}`, requestId, key }

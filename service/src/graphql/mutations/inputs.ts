@@ -7,6 +7,7 @@ import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isRegistrableSerial } from '../../domain/gs1/serial.ts'
+import { isIdempotencyKey } from '../../domain/text.ts'
 
 /** `field` has dots for nested ones; `input` is the whole. */
 export type InputError = Readonly<{ field: string; message: string }>
@@ -92,7 +93,7 @@ function createInputReader() {
     /** Returns the caller's key, or a random one. */
     idempotencyKey(text: Maybe<string>): string | null {
       if (!isGiven(text)) return randomUUID()
-      if (/^[\x21-\x7e]{1,100}$/.test(text)) return text
+      if (isIdempotencyKey(text)) return text
       return reject('idempotencyKey', 'An idempotency key has 1 to 100 printable ASCII characters.')
     },
 

@@ -4,7 +4,7 @@ import { repeatedClaim, type WriteRequest } from '../../chain/transactions/calls
 import { writeFailure } from '../../chain/transactions/failures.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
-import { parseHex } from '../../lib/bytes.ts'
+import { parseTagUid } from '../../domain/tag-uid.ts'
 import { type ForgeryLimiter, type ResolveTap, resolveTapFor, type TapOutcome } from '../../tap/resolve-tap.ts'
 import { bindingTerms, mayBind, registerBound, type TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
@@ -221,10 +221,8 @@ export function createBindTag(
   }
 }
 
-/** NXP's tags have 7 bytes, of which the first is 04. */
 function readUid(text: string, read: InputReader): Uint8Array | null {
-  const uid = /^04[0-9a-fA-F]{12}$/.test(text) ? parseHex(text) : null
-  return uid ?? read.reject('uid', 'A UID has 14 hex digits and begins with 04.')
+  return parseTagUid(text) ?? read.reject('uid', 'A UID has 14 hex digits and begins with 04.')
 }
 
 export type ClaimDeps = Readonly<{

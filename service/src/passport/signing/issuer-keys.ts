@@ -139,13 +139,16 @@ function parseMembers(text: string): readonly JsonObject[] | null {
   return Array.isArray(members) && members.length > 0 && members.every(isObject) ? members : null
 }
 
+/** Returns whether text is the name of an issuer key: key- and a number. */
+export const isIssuerKeyId = (text: string): boolean => /^key-[1-9]\d{0,5}$/.test(text)
+
 /** Returns the key, or a sentence about its fault. */
 function parseKey(member: JsonObject, fallbackId: string, stored: StoredKeys): IssuerKey | string {
   const { kid: id = fallbackId, status = 'active', kty, crv, x, y, d, revoked = null } = member
   if (crv === 'secp256k1') return 'secp256k1 is the gateway curve; the issuer needs its own P-256 or Ed25519 key.'
   const algorithm = crv === 'P-256' ? 'ES256' : crv === 'Ed25519' ? 'Ed25519' : null
   if (algorithm === null || algorithms[algorithm].kty !== kty) return 'only P-256 (EC) and Ed25519 (OKP) keys can sign.'
-  if (typeof id !== 'string' || !/^key-[1-9]\d{0,5}$/.test(id)) return 'its kid is not key- and a number.'
+  if (typeof id !== 'string' || !isIssuerKeyId(id)) return 'its kid is not key- and a number.'
   if (status !== 'active' && status !== 'retired' && status !== 'revoked') return 'its status is unknown.'
   if (typeof x !== 'string' || (algorithm === 'ES256') !== (typeof y === 'string'))
     return 'its public half is incomplete.'
