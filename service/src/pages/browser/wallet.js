@@ -5,7 +5,7 @@
  */
 import { isOwner } from './verdict/rules/owner.js'
 
-const texts = JSON.parse(document.getElementById('wallet-texts').textContent)
+const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
 const wallets = new Map()
 const forms = new Set()
 /** A passkey belongs to the name of a host, so that none can be made for an IP address. */
@@ -120,6 +120,7 @@ async function sign(form, provider, account) {
   const input = { account, ...inputOf(form) }
   const terms = await post(form, input)
   if (terms.reason !== undefined) return refuse(form, terms)
+  if (!(await isOnChain(provider))) return refuseChain(form)
   say(form, texts.sign)
   const { typedData, ...signed } = terms
   const parameters = [account, JSON.stringify(typedData)]
@@ -157,11 +158,10 @@ const outcomes = {
  * record says.
  */
 async function call(form, provider, account) {
-  const { contract, call: data, chain, network } = form.dataset
+  const { contract, call: data } = form.dataset
   if (!isOwner(await record(form), account)) return say(form, texts.notOwner, false)
-  if (!(await isOnChain(form, provider))) return say(form, texts.chain.replace('{chain}', network), false)
+  if (!(await isOnChain(provider))) return refuseChain(form)
   say(form, texts.confirm)
-  const chainId = `0x${Number(chain).toString(16)}`
   const transaction = { from: account, to: contract, data, value: '0x0', chainId }
   const hash = await provider.request({ method: 'eth_sendTransaction', params: [transaction] })
   await sending(form, async () => {
@@ -173,20 +173,21 @@ async function call(form, provider, account) {
   })
 }
 
-/** Switches the wallet to the network of the record; one that does not know it is asked to add it. */
-async function isOnChain({ dataset }, provider) {
-  const chainId = `0x${Number(dataset.chain).toString(16)}`
-  const current = async () => Number(await provider.request({ method: 'eth_chainId' }))
-  if ((await current()) === Number(chainId)) return true
+const chainId = `0x${network.chainId.toString(16)}`
+
+/** Switches the wallet to the network of the record; one that does not know it is asked to add it. A passkey is on no network. */
+async function isOnChain(provider) {
+  const isThere = () => provider.request({ method: 'eth_chainId' }).then((id) => Number(id) === network.chainId)
+  if (await isThere().catch(() => true)) return true
   try {
     await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] })
   } catch (error) {
     // 4902: the wallet does not have the network (EIP-3326).
-    if (error?.code !== 4902 || dataset.provider === undefined) return false
-    const network = { chainId, chainName: dataset.network, rpcUrls: [dataset.provider], nativeCurrency: ether }
-    await provider.request({ method: 'wallet_addEthereumChain', params: [network] })
+    if (error?.code !== 4902 || network.provider === null) return false
+    const added = { chainId, chainName: network.name, rpcUrls: [network.provider], nativeCurrency: ether }
+    await provider.request({ method: 'wallet_addEthereumChain', params: [added] })
   }
-  return (await current()) === Number(chainId)
+  return isThere()
 }
 
 const ether = { name: 'Ether', symbol: 'ETH', decimals: 18 }
@@ -215,6 +216,10 @@ async function showOwner(form, { status }, account) {
 function inputOf({ dataset, elements }) {
   const { step, ticket, transfer: transferId } = dataset
   return { step, ticket, transferId, to: elements.to?.value.trim() }
+}
+
+function refuseChain(form) {
+  say(form, texts.chain.replace('{chain}', network.name), false)
 }
 
 function refuse(form, { reason, transferId }) {

@@ -28,9 +28,6 @@ export type TapView =
 /** The calls about loss and theft that an owner's wallet may send. `lost`, `stolen` and `lift` are call data; null: the record does not allow it. */
 export type OwnerReports = {
   readonly contract: Hex
-  readonly chainId: number
-  /** The network in words. */
-  readonly network: string
   readonly lost: Hex | null
   readonly stolen: Hex | null
   readonly lift: Hex | null

@@ -6,7 +6,7 @@ import { tool } from '../item/proof.ts'
 import type { ItemView } from '../item/view.ts'
 import type { Places } from '../verdict/card.ts'
 import { reportActs } from './reports.ts'
-import { claimPath, offersPrefix, transferPath, walletForm, walletTexts } from './wallet-form.ts'
+import { claimPath, offersPrefix, transferPath, walletData, walletForm } from './wallet-form.ts'
 
 /** Lists what can be done in the item's state; what cannot be done is left out. */
 export function ownershipCard(context: PageContext, view: ItemView, places: Places): Html | false {
@@ -28,7 +28,7 @@ export function ownershipCard(context: PageContext, view: ItemView, places: Plac
     <h2 id="ownership">${item.ownership}</h2>
     <p class="lead">${sentence}</p>
     ${(acts.length > 0 || owner === 'claimed') && html`<div class="acts">${owner === 'claimed' && ownerTest(context, view)}${acts}</div>`}
-    ${hasForms && walletTexts(context)}
+    ${hasForms && walletData(context, view)}
   </section>`
 }
 

@@ -12,7 +12,7 @@ import { documentOf } from '../layout.ts'
 import { qrCode } from '../qr.ts'
 import type { PageTheme } from '../theme.ts'
 import { placesFor, plainVerdict } from '../verdict/card.ts'
-import { transferPath, walletForm, walletTexts } from './wallet-form.ts'
+import { transferPath, walletData, walletForm } from './wallet-form.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type OfferPageView = {
@@ -37,6 +37,8 @@ export type OfferPageView = {
   readonly theme: PageTheme | null
   /** Passkeys may sign in place of a wallet. */
   readonly passkeys: boolean
+  /** The provider by which a wallet adds the network; null: none. */
+  readonly publicRpcUrl: string | null
 }
 
 export function offerPage(context: PageContext, view: OfferPageView): string {
@@ -57,7 +59,7 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
         note: tampered ? verdict.sealOpened : undefined,
         eyebrow: verdict.noProof,
       })}
-      ${whatCard(context, view)} ${answersCard(context, view)} ${showCard(context, view)} ${walletTexts(context)}
+      ${whatCard(context, view)} ${answersCard(context, view)} ${showCard(context, view)} ${walletData(context, view)}
       ${jsonBlock('texts', 'application/json', JSON.stringify({ copied: script.copied }))}
     </div>`,
   })

@@ -6,7 +6,7 @@ import { fold, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import type { ItemView, OwnerReports } from '../item/view.ts'
 import type { Places } from '../verdict/card.ts'
-import { walletForm } from './wallet-form.ts'
+import { networkName as network, walletForm } from './wallet-form.ts'
 
 export function reportActs(
   context: PageContext,
@@ -17,7 +17,7 @@ export function reportActs(
   const { ownerReports: reports } = view
   if (reports === null)
     return isReported ? [] : [fold('bell', item.lossHow, item.lossWhat, fill(item.lossText, places))]
-  const { lost, stolen, lift, isMakers, network } = reports
+  const { lost, stolen, lift, isMakers } = reports
   const form = (call: OwnerReports['lift'], button: string) =>
     call !== null && walletForm(context, { step: 'call', data: callData(view, reports, call), button, passkeys: false })
   const raise =
@@ -44,12 +44,6 @@ export function reportActs(
   return [clear, raise].filter((act) => act !== false)
 }
 
-/** The provider lets a wallet add the network that it does not have. */
-function callData(
-  { verdictPath, publicRpcUrl }: ItemView,
-  { contract, chainId, network }: OwnerReports,
-  call: string,
-): Html {
-  return html`data-call="${call}" data-contract="${contract}" data-chain="${chainId}" data-network="${network}"
-  data-record="${verdictPath}" ${publicRpcUrl !== null && html` data-provider="${publicRpcUrl}"`}`
+function callData({ verdictPath }: ItemView, { contract }: OwnerReports, call: string): Html {
+  return html`data-call="${call}" data-contract="${contract}" data-record="${verdictPath}"`
 }

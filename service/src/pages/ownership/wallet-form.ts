@@ -1,12 +1,15 @@
 /** Forms that a wallet of the browser carries out. Each says what the step does and what becomes public before anything is signed. */
 import { textsIn, type PageContext } from '../context.ts'
 import { html, jsonBlock, type Html } from '../html.ts'
+import { chainId, chainTitle } from '../../domain/chain.ts'
 
 /** Paths that the steps are sent to. */
 export const claimPath = '/claim'
 export const transferPath = '/transfer'
 /** Path of the pages of offers; the id of the transfer follows. */
 export const offersPrefix = '/t/'
+/** The network of every step, for people. */
+export const networkName = `${chainTitle} (${chainId})`
 
 type WalletStep = {
   /** Names the step to the script. */
@@ -48,7 +51,11 @@ export function walletForm(context: PageContext, { step, data, text, button, fie
   </form>`
 }
 
-/** The sentences that the script says. A page has them once. */
-export function walletTexts(context: PageContext): Html {
-  return jsonBlock('wallet-texts', 'application/json', JSON.stringify(textsIn(context).wallet))
+/** The sentences that the script says, and the network that a wallet switches to. A wallet adds it by `provider`. A page has them once. */
+export function walletData(
+  context: PageContext,
+  { publicRpcUrl: provider }: { readonly publicRpcUrl: string | null },
+): Html {
+  const network = { chainId, name: networkName, provider }
+  return jsonBlock('wallet-data', 'application/json', JSON.stringify({ texts: textsIn(context).wallet, network }))
 }

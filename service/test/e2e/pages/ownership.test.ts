@@ -21,7 +21,8 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   const folder = testFolder()
   let video: string
   before(async () => {
-    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report,passkey' } })
+    const PUBLIC_RPC_URL = 'https://rpc.example/'
+    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report,passkey', PUBLIC_RPC_URL } })
     // A passkey belongs to a name, not to an address of a machine.
     named = world.url.replace('127.0.0.1', 'localhost')
     video = join(folder, 'code.y4m')
@@ -52,6 +53,8 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await unfold(page, 'Claim it')
     const claim = (sentence: string) => step(page, 'claim', { button: 'Claim with', sentence })
     wallet.declines = true
+    await claim('Nothing was sent. Switch the wallet to the network Base Sepolia (84532), and try again.')
+    wallet.chainId = '0x14a34'
     await claim('Nothing was signed, so nothing has changed.')
     wallet.declines = false
     wallet.signer = newAccount()
@@ -135,6 +138,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     const { transferId } = await own.offered(item, { seller, to: recipient.address })
     await using page = await browser.open(`${world.url}/`)
     const wallet = await addWallet(page)
+    wallet.networks = ['0x1']
     await page.goto(`${world.url}/t/${transferId}`)
     await unfold(page, 'Withdraw or decline it')
     const end = (sentence: string) => step(page, 'withdraw', { button: 'End the offer with', sentence })
@@ -142,6 +146,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     wallet.account = recipient
     wallet.signer = recipient
     await end('It is taken back. The item stays with its owner.')
+    assert.deepEqual(wallet.networks, ['0x1', '0x14a34'])
     assert.equal(await own.ownerOf(item), seller.address.toLowerCase())
 
     wallet.account = seller
@@ -166,7 +171,6 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await outcome.getByText('This wallet does not own the item on record. Nothing has changed.').waitFor()
     wallet.account = owner
     wallet.signer = owner
-    wallet.chainId = '0x1'
     wallet.declines = true
     await report.click()
     await outcome.getByText('Nothing was sent. Switch the wallet to the network Base Sepolia (84532)').waitFor()

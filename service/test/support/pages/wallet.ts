@@ -1,4 +1,5 @@
 /** A wallet of the test in a page, announced as extensions do (EIP-6963), whose requests the test answers. */
+import assert from 'node:assert/strict'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Hex } from 'viem'
 import type { Page } from 'playwright-core'
@@ -22,6 +23,7 @@ type TypedData = Parameters<PrivateKeyAccount['signTypedData']>[0]
 export type TestWallet = Awaited<ReturnType<typeof addWallet>>
 
 type Rpc = (method: string, params: readonly unknown[]) => Promise<unknown>
+type Network = Readonly<{ chainId: string; rpcUrls?: readonly string[] }>
 type Transaction = Readonly<{ to: Hex; data: Hex; chainId: Hex }>
 
 /** Adds the wallet to all pages that `page` opens from now on. `rpc` is the provider of the wallet. */
@@ -31,8 +33,10 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
     /** The key that signs; another one than the account's shows what the service checks. */
     signer: account,
     declines: false,
-    /** The network that the wallet is on. */
-    chainId: '0x14a34',
+    /** The network that the wallet is on: Ethereum, as in a new wallet. */
+    chainId: '0x1',
+    /** Networks that the wallet has. */
+    networks: ['0x1', '0x14a34'],
     /** Methods that the page asked for, and the data that it had signed. */
     asked: [] as string[],
     signed: [] as { primaryType: string; message: Record<string, unknown> }[],
@@ -41,9 +45,15 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
     eth_requestAccounts: () => [wallet.account.address],
     eth_chainId: () => wallet.chainId,
     eth_getTransactionReceipt: (params) => rpc?.('eth_getTransactionReceipt', params),
-    wallet_switchEthereumChain: ([network]) => void (wallet.chainId = (network as { chainId: string }).chainId),
+    wallet_switchEthereumChain: ([network]) => void (wallet.chainId = (network as Network).chainId),
+    wallet_addEthereumChain([network]) {
+      const { chainId, rpcUrls } = network as Network
+      assert.deepEqual(rpcUrls, ['https://rpc.example/'])
+      wallet.networks.push((wallet.chainId = chainId))
+    },
     eth_signTypedData_v4: ([, text]) => {
       const typedData = JSON.parse(String(text)) as TypedData & (typeof wallet.signed)[number]
+      assert.equal(Number(wallet.chainId), typedData.domain?.chainId, 'The domain is of another network (EIP-712).')
       wallet.signed.push(typedData)
       return wallet.signer.signTypedData(typedData)
     },
@@ -59,6 +69,9 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
     wallet.asked.push(method)
     const isReading = method === 'eth_requestAccounts' || method === 'eth_chainId'
     if (wallet.declines && !isReading) return { error: { code: 4001 } }
+    const isUnknown =
+      method === 'wallet_switchEthereumChain' && !wallet.networks.includes((params[0] as Network).chainId)
+    if (isUnknown) return { error: { code: 4902 } }
     return { result: await answers[method]?.(params) }
   })
   await page.addInitScript(announceWallet)

@@ -85,6 +85,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       verdictPath: `/api/asset/${tokenId}`,
       theme: await brandOfToken(site, { verdict: known.verdict, item }),
       passkeys: site.pages.ownership.has('passkey'),
+      publicRpcUrl: site.pages.publicRpcUrl,
     }
   }
 }

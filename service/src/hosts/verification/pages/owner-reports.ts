@@ -1,7 +1,6 @@
 /** Calls by which an owner's own wallet sets and clears reports, because `flag` takes no signature (spec §3, FLAGGED). */
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { encodeFunctionData, zeroHash } from 'viem'
-import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { assetRegistryAbi as abi } from '../../../domain/registry-abi.ts'
 import type { OwnerReports } from '../../../pages/item/view.ts'
 
@@ -16,8 +15,6 @@ export function ownerReportsOf(contract: Hex, tokenId: bigint, flags: number): O
   const own = flags & (LOST | STOLEN)
   return {
     contract,
-    chainId,
-    network: `${chainTitle} (${chainId})`,
     lost: (flags & LOST) === 0 ? call('flag', LOST) : null,
     stolen: (flags & STOLEN) === 0 ? call('flag', STOLEN) : null,
     lift: own === 0 ? null : call('resolve', own),
