@@ -43,10 +43,10 @@ document.addEventListener('click', (event) => {
   if (action !== undefined) void actions[action](element, event)
 })
 document.addEventListener('submit', (event) => {
-  const { recheck, owner } = event.target.dataset
-  if (recheck === undefined && owner === undefined) return
+  const name = Object.keys(submits).find((each) => event.target.dataset[each] !== undefined)
+  if (name === undefined) return
   event.preventDefault()
-  void (recheck === undefined ? testOwner(event.target) : recheckRecord(event.target))
+  void submits[name](event.target)
 })
 
 /**
@@ -200,6 +200,16 @@ const actions = {
     if (heldTap() === undefined) return
     event.preventDefault()
     location.assign(withTap(new URL(link.href)))
+  },
+}
+
+const submits = {
+  recheck: recheckRecord,
+  owner: testOwner,
+  /** Enter in a field starts the step where there is one wallet to choose. */
+  step(form) {
+    const buttons = form.querySelectorAll('.buttons button')
+    if (buttons.length === 1) buttons[0].click()
   },
 }
 

@@ -98,12 +98,14 @@ function transferActs(context: PageContext, { transfers, passkeys }: ItemView): 
   ]
 }
 
-/** The address of the recipient is typed, or read from a code. */
+/** The address of the recipient is typed, or read from a code. It is hidden until there is a script, because a browser would send it in the URL. */
 function recipientField(context: PageContext): Html {
   const { transfer, scan } = textsIn(context)
-  return html`<label for="to">${transfer.to}</label>
+  return html`<label for="to" data-scripted hidden>${transfer.to}</label>
     <input
       id="to"
+      data-scripted
+      hidden
       name="to"
       dir="ltr"
       placeholder="0x…"
@@ -113,7 +115,7 @@ function recipientField(context: PageContext): Html {
       spellcheck="false"
       autocapitalize="off"
     />
-    <p class="hint" id="to-hint">${transfer.toHint}</p>
+    <p class="hint" id="to-hint" data-scripted hidden>${transfer.toHint}</p>
     <button type="button" class="btn quiet" data-scan-to hidden>
       ${icon('camera')}<span>${transfer.scanTo}</span>
     </button>

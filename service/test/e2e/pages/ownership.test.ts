@@ -85,8 +85,12 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await owner.goto(own.tapOf(item))
     await unfold(owner, 'Pass it on')
     const offer = (sentence: string) => step(owner, 'offer', { button: 'Offer with', sentence })
+    // Enter starts the step of the only wallet; the address never gets into the URL.
     await owner.locator('#to').fill('0x12')
-    await offer('An address is 0x and 40 hex digits. Copy it without a change.')
+    await owner.locator('#to').press('Enter')
+    const outcome = owner.locator('form[data-step="offer"] .outcome')
+    await outcome.getByText('An address is 0x and 40 hex digits. Copy it without a change.').waitFor()
+    assert.equal(owner.url(), `${world.url}${own.pathOf(item)}`)
     await owner.locator('#to').fill(seller.address)
     await offer('This wallet owns the item already.')
     assert.deepEqual((await audit(buyer, 'light')).broken, [])
@@ -313,5 +317,6 @@ describe('ownership in the page', { skip: noBrowser }, () => {
       [...new Set(outcomes)],
       ['No wallet was found. This step needs JavaScript and the browser of your wallet: open this page there.'],
     )
+    assert.ok(await page.locator('#to').isHidden())
   })
 })
