@@ -32,6 +32,8 @@ for (const form of document.querySelectorAll('form[data-step]'))
       once: true,
     })
 if (document.querySelector('[data-scan]') !== null) void import('./scan.js')
+const ownerTest = document.querySelector('form[data-owner]')
+if (ownerTest !== null && (tapState !== undefined || heldTap() === undefined)) void testClaimant(ownerTest)
 const watched = document.querySelector('[data-watch]')
 if (watched !== null) void watchOwner(watched)
 if (document.querySelector('[data-check]') !== null) void import('./check.js')
@@ -258,6 +260,27 @@ async function testOwner(form) {
     outcome(isIt ? texts.ownerYes : texts.ownerNo, isIt)
   } catch {
     outcome(texts.recheckFailed, false)
+  }
+}
+
+/** Tests the account that has just claimed the item. */
+async function testClaimant(form) {
+  const account = kept(form.dataset.owner)
+  if (account === null) return
+  form.closest('details').open = true
+  form.elements.address.value = account
+  await testOwner(form)
+  form.scrollIntoView()
+}
+
+/** Takes a text out of the memory of this tab. A browser may have none. */
+function kept(key) {
+  try {
+    const text = sessionStorage.getItem(key)
+    sessionStorage.removeItem(key)
+    return text
+  } catch {
+    return null
   }
 }
 

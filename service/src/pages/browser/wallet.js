@@ -144,7 +144,7 @@ async function sending(form, steps) {
 }
 
 const outcomes = {
-  claim: showOwner,
+  claim: showClaim,
   accept: showOwner,
   offer(form, { status, transferId }) {
     if (status === 'sent') return sayWithLink(form, texts.sent, transferId)
@@ -211,6 +211,17 @@ async function showOwner(form, { status }, account) {
   if (status === 'sent') return say(form, texts.sent, true)
   const isMine = isOwner(await record(form), account)
   say(form, isMine ? texts.mine : texts.unsure, isMine || undefined)
+  return isMine
+}
+
+/**
+ * Opens the page anew once the record has the owner, because the old one says that there is none. The new page tests the account. A browser
+ * that keeps nothing opens it without that test.
+ */
+async function showClaim(form, outcome, account) {
+  if ((await showOwner(form, outcome, account)) !== true) return
+  location.reload()
+  sessionStorage.setItem(form.dataset.record, account)
 }
 
 function inputOf({ dataset, elements }) {
