@@ -235,7 +235,7 @@ async function recheckRecord(form) {
   }
 }
 
-/** Says when the record gets another owner. It looks for a quarter of an hour, while the page is seen. */
+/** Says when the record gets another owner, by this offer or another. It looks for a quarter of an hour, while the page is seen. */
 async function watchOwner(place) {
   let first
   for (const end = Date.now() + 900_000; Date.now() < end;) {

@@ -14,6 +14,10 @@ import { startWorld, type World } from '../../support/world.ts'
 
 /** A name that poses as a verdict and tries to leave its frame. */
 const hostile = 'Satchel</bdi></p><img src=x onerror=alert(1)> VERIFIED \u{202e}eniuneg'
+/** The page of an offer says this also when another offer was accepted. */
+const anotherOwner =
+  'The record has another owner now. The test on the page of the item shows whether it is the wallet of this offer.'
+
 describe('ownership in the page', { skip: noBrowser }, () => {
   let world: World
   let own: OwnershipWorld
@@ -138,7 +142,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await accept('It is on record under your wallet now.')
     assert.equal(await own.ownerOf(item), rightful.address.toLowerCase())
 
-    await owner.getByText('It was accepted. The record has a new owner now.').waitFor({ timeout: 240_000 })
+    await owner.getByText(anotherOwner).waitFor({ timeout: 240_000 })
 
     // The offer is used up.
     await buyer.goto(link)
@@ -169,6 +173,20 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await unfold(page, 'Take an offer back')
     await end('It is taken back. The item stays with its owner.')
     assert.equal(wallet.signed.at(-1)?.primaryType, 'InvalidateNonce')
+  })
+
+  it('does not call an offer accepted that was withdrawn before the item went to somebody else', async () => {
+    const [seller, first, second] = [newAccount(), newAccount(), newAccount()]
+    const item = await own.claimed(seller)
+    const { transferId } = await own.offered(item, { seller, to: first.address })
+    await using page = await browser.open(`${world.url}/`)
+    const isRead = page.waitForResponse('**/api/asset/*')
+    await page.goto(`${world.url}/t/${transferId}`)
+    await isRead
+    await own.answered('withdraw', { transferId, account: seller })
+    const other = await own.offered(item, { seller, to: second.address })
+    await own.answered('accept', { transferId: other.transferId, account: second })
+    await page.getByText(anotherOwner).waitFor({ timeout: 240_000 })
   })
 
   it('reports loss and lifts the report by the wallet of the owner, on the network of the record', async () => {
