@@ -9,7 +9,10 @@ document.addEventListener('click', (event) => {
 })
 
 async function copy(button) {
-  await navigator.clipboard.writeText(button.parentElement.querySelector('pre').textContent.trimEnd())
-  button.textContent = 'Copied'
+  const text = button.parentElement.querySelector('pre').textContent.trimEnd()
+  button.textContent = await navigator.clipboard.writeText(text).then(
+    () => 'Copied',
+    () => 'Not copied',
+  )
   setTimeout(() => (button.textContent = 'Copy'), seconds * 1000)
 }

@@ -178,10 +178,13 @@ function withTap(address) {
 
 const actions = {
   async copy(button) {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent)
-    const label = button.textContent
-    button.textContent = texts.copied
-    setTimeout(() => (button.textContent = label), 2000)
+    const text = document.getElementById(button.dataset.copy).textContent
+    button.dataset.label ??= button.textContent
+    button.textContent = await navigator.clipboard.writeText(text).then(
+      () => texts.copied,
+      () => texts.notCopied,
+    )
+    setTimeout(() => (button.textContent = button.dataset.label), 2000)
   },
   share: (button) => navigator.share({ url: button.dataset.share }).catch(() => {}),
   print: () => window.print(),

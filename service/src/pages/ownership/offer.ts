@@ -43,6 +43,7 @@ export type OfferPageView = {
 
 export function offerPage(context: PageContext, view: OfferPageView): string {
   const { transfer, verdict, script } = textsIn(context)
+  const { copied, notCopied } = script
   const { isHeld, tampered, path, until, theme } = view
   const time = timeElement(context, until)
   return documentOf(context, {
@@ -60,7 +61,7 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
         eyebrow: verdict.noProof,
       })}
       ${whatCard(context, view)} ${answersCard(context, view)} ${showCard(context, view)} ${walletData(context, view)}
-      ${jsonBlock('texts', 'application/json', JSON.stringify({ copied: script.copied }))}
+      ${jsonBlock('texts', 'application/json', JSON.stringify({ copied, notCopied }))}
     </div>`,
   })
 }

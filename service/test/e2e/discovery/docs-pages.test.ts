@@ -245,6 +245,9 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
     await block.getByRole('button', { name: 'Copy' }).click()
     await block.getByRole('button', { name: 'Copied' }).waitFor()
     assert.match(String(await page.evaluate('navigator.clipboard.readText()')), /^curl \S+\/api\/asset\/5$/)
+    await page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))")
+    await block.locator('[data-copy]').click()
+    await block.getByRole('button', { name: 'Not copied' }).waitFor()
   })
 
   it('are complete without script: no button that does nothing, and a search that answers', async () => {

@@ -358,9 +358,15 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       permissions: ['clipboard-read', 'clipboard-write'],
       acceptDownloads: true,
     })
-    await page.getByRole('button', { name: 'Copy link' }).click()
+    const copy = page.getByRole('button', { name: 'Copy link' })
+    await copy.dblclick()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
+    await copy.waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), `${world.url}${await world.pathOf('claimed')}`)
+    await page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))")
+    await copy.click()
+    await page.getByRole('button', { name: 'Not copied' }).waitFor()
+    await copy.waitFor()
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Download passport' }).click(),
