@@ -24,13 +24,14 @@ for (const element of document.querySelectorAll('[data-scripted]')) element.hidd
 localTimes()
 for (const [name, isUsable] of Object.entries(usable))
   for (const element of document.querySelectorAll(`[data-${name}]`)) element.hidden = !isUsable
-// Wallets are looked for when the visitor opens a step.
+// Wallets are looked for when the visitor opens a step, and again if that failed.
 for (const form of document.querySelectorAll('form[data-step]'))
-  form
-    .closest('details')
-    .addEventListener('toggle', () => void import('./wallet.js').then(({ offerWallets }) => offerWallets(form)), {
-      once: true,
-    })
+  form.closest('details').addEventListener('toggle', () => {
+    import('./wallet.js').then(
+      ({ offerWallets }) => offerWallets(form),
+      () => {},
+    )
+  })
 if (document.querySelector('[data-scan]') !== null) void import('./scan.js')
 const ownerTest = document.querySelector('form[data-owner]')
 if (ownerTest !== null && (tapState !== undefined || heldTap() === undefined)) void testClaimant(ownerTest)

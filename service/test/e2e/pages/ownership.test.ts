@@ -334,6 +334,21 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.equal((await world.components.reader.read(item.tokenId)).asset.record.state, 3)
   })
 
+  it('looks for wallets again when a section is opened with a connection that it was opened without before', async () => {
+    const item = await own.released()
+    await using page = await browser.open(`${world.url}/`, { allowed: /ERR_INTERNET_DISCONNECTED/ })
+    await addWallet(page)
+    await page.goto(own.tapOf(item))
+    await page.context().setOffline(true)
+    const isFailed = page.waitForEvent('requestfailed')
+    await unfold(page, 'Claim it')
+    await isFailed
+    await page.context().setOffline(false)
+    await unfold(page, 'Claim it')
+    await unfold(page, 'Claim it')
+    await page.getByRole('button', { name: `Claim with ${walletName}` }).waitFor()
+  })
+
   it('says without a script what each step needs', async () => {
     const item = await own.claimed()
     await using page = await browser.open(own.tapOf(item), { javaScriptEnabled: false })
