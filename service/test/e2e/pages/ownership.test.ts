@@ -340,7 +340,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await addWallet(page)
     await page.goto(own.tapOf(item))
     await page.context().setOffline(true)
-    const isFailed = page.waitForEvent('requestfailed')
+    const isFailed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/wallet.js'))
     await unfold(page, 'Claim it')
     await isFailed
     await page.context().setOffline(false)
