@@ -25,5 +25,6 @@ export function createPatientSource(source: PatientSource, signal: AbortSignal):
     logsBetween: patient(source.logsBetween),
     blocksAt: patient(source.blocksAt),
     finalized: patient(source.finalized),
+    doubtChain: source.doubtChain,
   }
 }

@@ -114,8 +114,12 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
 
   /** Takes the old branch back and writes the new one in one transaction, so that readers never see less. */
   async function rewind(target: Block): Promise<Progress> {
-    const ancestor = await commonAncestor(min(cursor.number, target.number))
+    const from = min(cursor.number, target.number)
+    const ancestor = await commonAncestor(from)
     if (ancestor === null) {
+      // Nothing is cleared before the chain id was asked for once more: another chain may answer behind the URL.
+      source.doubtChain()
+      if ((await commonAncestor(from)) !== null) throw chainUnavailable(reorganised)
       log.error('no block of the index is on the chain any more: it is rebuilt', { from: cursor.number })
       await store.clear(epoch)
       return 'superseded'

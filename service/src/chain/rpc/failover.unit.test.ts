@@ -42,6 +42,7 @@ function providerNamed(index: number): Provider {
     latency: createLatency(),
     pin: { ask: unused, askLogs: unused },
     attempt: unused,
+    doubtChain: unused,
     close: unused,
   }
 }

@@ -79,7 +79,12 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   }
 
   async function freshHead(rpc: RpcAttempt, provider: Provider): Promise<Block> {
-    const block = await taggedBlock.run(rpc, provider)
+    let block = await taggedBlock.run(rpc, provider)
+    if (lag.isJump(provider.index, block.number)) {
+      // Another chain may answer behind its URL by now.
+      provider.doubtChain()
+      block = await provider.attempt(taggedBlock.run)
+    }
     assertFresh(block, now(), maxHeadAgeSeconds)
     lag.saw(provider.index, block.number)
     return block
@@ -157,6 +162,13 @@ export function createHeadLag(now: () => number) {
   return {
     saw(provider: number, head: bigint): void {
       seen.set(provider, { head: Number(head), at: now() })
+    },
+    /** Returns whether the chain is not expected to get from the provider's last head to this one, in either direction. */
+    isJump(provider: number, head: bigint): boolean {
+      const own = seen.get(provider)
+      if (own === undefined) return false
+      const made = Number(head) - own.head
+      return made <= -maxLag || made - (now() - own.at) * blocksPerMs >= maxLag
     },
     isBehind(provider: number): boolean {
       const own = seen.get(provider)

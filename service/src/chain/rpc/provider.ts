@@ -19,6 +19,8 @@ export type Provider = Readonly<{
   pin: Pin
   /** Rejects with `RpcError` only. The breaker must have admitted it. */
   attempt: <T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>) => Promise<T>
+  /** The next attempt asks for the chain id before anything else. */
+  doubtChain: () => void
   close: () => Promise<void>
 }>
 
@@ -40,6 +42,11 @@ export type ProviderOptions = Readonly<{
   onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
 }>
 
+type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: boolean }>
+
+/** The chain id is asked for so often, beside another call: a URL may come to serve another chain. */
+const chainCheckMs = 10_000
+
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
   const { breaks = true, onCalls, onFault } = options
@@ -47,7 +54,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
-  let chain: Promise<void> | undefined
+  let chain: ChainCheck | undefined
 
   const provider: Provider = {
     index,
@@ -56,6 +63,7 @@ export function createProvider(options: ProviderOptions): Provider {
     latency,
     pin: createPin(contract),
     attempt,
+    doubtChain,
     close: connection.close,
   }
   return provider
@@ -69,8 +77,9 @@ export function createProvider(options: ProviderOptions): Provider {
     }
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
-      await assertChainId(ask)
-      const answer = await run({ ask, askAll }, provider)
+      const { isRight, isFirst } = checkChain(ask)
+      if (isFirst) await isRight
+      const [answer] = await Promise.all([run({ ask, askAll }, provider), isRight])
       breaker.answered()
       // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late.
       latency.add(ticks() - begun)
@@ -79,6 +88,7 @@ export function createProvider(options: ProviderOptions): Provider {
       const failure = error instanceof RpcError ? error : new RpcError('fault', reasonOf(error))
       if (failure.isFault) breaker.fault()
       else breaker.answered()
+      if (failure.kind === 'reset' || breaker.state() !== 'closed') doubtChain()
       if (failure.isFault) onFault(provider.label, failure, breaker.state())
       throw failure
     }
@@ -95,16 +105,27 @@ export function createProvider(options: ProviderOptions): Provider {
     }
   }
 
-  /** Asks once; after a failure the next attempt asks again. */
-  function assertChainId(ask: RpcAttempt['ask']): Promise<void> {
-    chain ??= ask('eth_chainId', []).then((found) => {
-      if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
+  function doubtChain(): void {
+    chain = undefined
+  }
+
+  /** Asks when the last answer is old. After a failure the next attempt asks again, first of all. */
+  function checkChain(ask: RpcAttempt['ask']): ChainCheck {
+    if (chain !== undefined && ticks() - chain.askedAt < chainCheckMs) return chain
+    const check = { isFirst: chain === undefined, askedAt: ticks(), isRight: assertChainId(ask) }
+    chain = check
+    check.isRight.catch(() => {
+      if (chain === check) doubtChain()
     })
-    const asked = chain
-    asked.catch(() => {
-      if (chain === asked) chain = undefined
+    return check
+  }
+
+  /** Throws errors that are no answer. A refusal of this call must not pass for one of the call beside it. */
+  async function assertChainId(ask: RpcAttempt['ask']): Promise<void> {
+    const found = await ask('eth_chainId', []).catch((error: unknown) => {
+      throw error instanceof RpcError ? new RpcError(error.kind, error.message) : error
     })
-    return asked
+    if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
   }
 }
 

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { ServiceError, reasonOf } from '../../lib/errors.ts'
 import type { Fault, FaultName } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
+import { until } from '../../../test/support/wait.ts'
 import { cell, echo, nothing, reverting, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { quantity } from './answer.ts'
 import { nonCanonical, rangeTooWide } from './source.ts'
@@ -129,12 +130,69 @@ describe('the chain over one provider', () => {
     assert.equal(await source.call(cell, '0x', head), wordOf(5))
   })
 
-  it('asks for the chain id once, and for one head at a time', async () => {
-    const { source } = sourceOver([first.url])
+  it('asks for the chain id once in ten seconds, and for one head at a time', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver([first.url], { ticks: () => clock.ms })
     const [ids, heads] = [first.count('eth_chainId'), first.count('eth_getBlockByNumber')]
     await Promise.all(Array.from({ length: 20 }, () => source.head()))
     await source.head()
     assert.deepEqual([first.count('eth_chainId') - ids, first.count('eth_getBlockByNumber') - heads], [1, 2])
+    clock.ms = 10_000
+    const { promise, resolve } = Promise.withResolvers<void>()
+    first.set({ methods: ['eth_chainId'], held: promise })
+    const reading = source.head()
+    await until(() => first.count('eth_getBlockByNumber') - heads === 3) // beside the chain id, not after it
+    resolve()
+    await reading
+    await source.head()
+    assert.equal(first.count('eth_chainId') - ids, 2)
+  })
+
+  it('is unavailable ten seconds after the provider has turned to another chain, until it turns back', async () => {
+    const clock = { ms: 0 }
+    const { source, lines } = sourceOver([first.url], { ticks: () => clock.ms })
+    const head = await source.head()
+    first.set('other-chain')
+    clock.ms = 10_000
+    await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+    await assert.rejects(source.head(), isUnavailable)
+    assert.match(lines.join(), /eth_chainId is another chain/)
+    first.set('none')
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+  })
+
+  it('asks for the chain id again after a broken socket', async () => {
+    const { source } = sourceOver([first.url], { ticks: () => 0 })
+    const head = await source.head()
+    const ids = first.count('eth_chainId')
+    first.set({ name: 'die', times: 1 })
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_chainId') - ids, 1)
+  })
+
+  it('asks for the chain id again after its breaker was open', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver([first.url], { ticks: () => clock.ms })
+    const head = await source.head()
+    first.set('status500')
+    for (let fault = 0; fault < 5; fault++) await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+    first.set('other-chain')
+    clock.ms = 5000
+    await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+  })
+
+  it('asks for the chain id again before it takes a head that no block of its own leads to', async () => {
+    const { source } = sourceOver([first.url], { ticks: () => 0 })
+    const head = await source.head()
+    const block = await anvil.rpc('eth_getBlockByNumber', [quantity(head.number), false])
+    await anvil.rpc('anvil_mine', ['0x18'])
+    await anvil.store(5)
+    const ids = first.count('eth_chainId')
+    assert.equal((await source.head()).number, head.number + 25n)
+    assert.equal(first.count('eth_chainId') - ids, 1)
+    const isHead = (method: string) => method === 'eth_getBlockByNumber'
+    first.set({ rewrite: (method, _, result) => (isHead(method) ? block : method === 'eth_chainId' ? '0x1' : result) })
+    await assert.rejects(source.head(), isUnavailable)
   })
 
   it('asks for the chain id again after a wrong one', async () => {

@@ -74,6 +74,8 @@ export type RpcChainSource = ChainSource &
     blocksAt: (numbers: readonly bigint[], options?: ReadOptions) => Promise<readonly (Block | null)[]>
     /** The number of the `finalized` block; `null` where the provider does not have the tag. */
     finalized: (options?: ReadOptions) => Promise<bigint | null>
+    /** Each provider is asked for its chain id before its next read. */
+    doubtChain: () => void
     stats: () => ChainStats
   }>
 
@@ -166,6 +168,9 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       const proof = reads.checked(reads.readProof(contract, slots, block), kind, read?.check)
       const isProven = trust === 'proof' && read?.check !== undefined
       return finish('proof', ask(proof, read, isProven ? 1 : needed), 'non-canonical')
+    },
+    doubtChain() {
+      for (const provider of providers) provider.doubtChain()
     },
     stats: () => ({
       ...counts,
