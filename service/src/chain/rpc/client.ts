@@ -20,6 +20,9 @@ export type RpcClient = (
 ) => Promise<unknown>
 
 const defaultMaxBytes = 8 * 1024 * 1024
+const mostErrorBytes = 64 * 1024
+/** Statuses that are about the account, whatever the error under them says. */
+const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403])
 
 /** Sends every call once, whatever its status. Idle connections end by themselves and do not keep the process alive. */
 export function createRpcClient({
@@ -58,7 +61,10 @@ type ConnectionOptions = Readonly<{
   /** Requests under way at one time; more wait. Default: no limit. */
   connections?: number
   maxBytes?: number
-  /** Accepts a JSON-RPC answer under any status: a writer must know the node's own error. Default: status 200 only. */
+  /**
+   * Accepts a JSON-RPC answer under any status: a writer must know the node's own error. Default: results under status 200 only, and errors
+   * that are about the call under 4xx and 5xx too.
+   */
   anyStatus?: boolean
 }>
 
@@ -84,10 +90,12 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
     const ids = members.map((member) => member.id)
     if (status === 200) return parseResults(text, ids)
     try {
-      return parseResults(text, ids)
+      const results = parseResults(text, ids)
+      if (anyStatus) return results
     } catch (error) {
-      throw isRefusal(error) ? error : new RpcError('fault', `status ${status} without a JSON-RPC answer`)
+      if (isRefusal(error)) throw anyStatus ? error : errorUnder(status, error)
     }
+    throw errorUnder(status)
   }
 
   function exchange(
@@ -119,11 +127,13 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
         },
         onResponseStart(_controller, received) {
           status = received
-          if (status > 200 && !anyStatus) fail(new RpcError(status === 429 ? 'busy' : 'fault', `status ${status}`))
+          if (status > 200 && status < 400 && !anyStatus) fail(errorUnder(status))
         },
         onResponseData(_controller, chunk) {
           size += chunk.length
-          if (size > maxBytes) fail(new RpcError('too-large', `answer is larger than ${maxBytes / 1024 / 1024} MiB`))
+          if (status >= 400 && size > mostErrorBytes && !anyStatus) fail(errorUnder(status))
+          else if (size > maxBytes)
+            fail(new RpcError('too-large', `answer is larger than ${maxBytes / 1024 / 1024} MiB`))
           else chunks.push(chunk)
         },
         onResponseEnd() {
@@ -138,6 +148,14 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
   }
 
   return { send, close: (): Promise<void> => pool.destroy() }
+}
+
+/** Returns the failure of an answer under another status than 200. A limit, an account or a fault says nothing of the call. */
+function errorUnder(status: number, error?: RpcError): RpcError {
+  const message = error === undefined ? `status ${status}` : `status ${status}: ${error.message}`
+  if (status === 429) return new RpcError('busy', message)
+  if (error === undefined || accountStatuses.has(status)) return new RpcError('fault', message)
+  return error.isFault ? new RpcError(error.kind, message) : error
 }
 
 function headersFor(url: URL): Record<string, string> {

@@ -108,6 +108,42 @@ describe('a connection to a provider', () => {
     }
   })
 
+  const refuse = (status: number, code: number, message: string) => {
+    answer = (_request, response, id) =>
+      response.writeHead(status).end(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } }))
+  }
+
+  it('takes an error of JSON-RPC under another status for what it says', async () => {
+    for (const status of [400, 404, 413, 500, 503]) {
+      refuse(status, -32000, 'header not found')
+      await assert.rejects(send(), { kind: 'non-canonical', answered: true })
+      refuse(status, -32602, 'invalid params')
+      await assert.rejects(send(), { kind: 'rejected', answered: true })
+    }
+  })
+
+  it('takes a limit, a refused account and a fault for no answer, and quotes them without a key', async () => {
+    const key = 'k'.repeat(32)
+    for (const [status, code, kind] of [
+      [429, -32602, 'busy'],
+      [401, -32602, 'fault'],
+      [403, -32001, 'fault'],
+      [500, -32603, 'fault'],
+      [400, -32005, 'busy'],
+    ] as const) {
+      refuse(status, code, `no answer for ${key}`)
+      const message = `status ${status}: error ${code}: no answer for …`
+      await assert.rejects(send(), { kind, answered: false, message })
+    }
+  })
+
+  it('reads 64 KiB of another status, within the deadline', async () => {
+    answer = (_request, response) => response.writeHead(500).end('x'.repeat(64 * 1024 + 1))
+    await assert.rejects(send(), { kind: 'fault', message: 'status 500' })
+    answer = (_request, response) => void response.writeHead(500).write('{')
+    await failsWith(/no answer in time/, send(soon()))
+  })
+
   it('distinguishes a broken socket from other faults', async () => {
     answer = (_request, response) => response.destroy()
     await assert.rejects(send(), { kind: 'reset' })
