@@ -31,7 +31,7 @@ export function createHeadCache(options: HeadCacheOptions) {
   /** Grows when a request in flight began too early for what is known since. */
   let epoch = 0
   let wanted = 0n
-  let discardedHash: Block['hash'] | undefined
+  let discardedAt = -Infinity
   let closed = false
 
   /** Returns the head if it was resolved lately, and starts a renewal in the background when it is due. */
@@ -117,10 +117,13 @@ export function createHeadCache(options: HeadCacheOptions) {
   return {
     fresh,
     current,
-    /** Resolves the head anew: this block, which was the head, is no longer canonical, nor may the present head be. */
-    discard: (block: Block): void => {
-      if (discardedHash === block.hash) return
-      discardedHash = block.hash
+    /**
+     * Resolves the head anew, because it may be no longer canonical. The next head is kept as long as it is fresh: backends behind one URL may
+     * lack it for a moment, and would lack each newer one.
+     */
+    discard: (): void => {
+      if (now() - discardedAt <= headMaxAgeMs) return void (startedAt = now())
+      discardedAt = now()
       forget()
     },
     /** Resolves a head below this number anew: the chain has a block of it. */

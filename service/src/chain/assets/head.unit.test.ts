@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { wordOfRecord } from '@touchstone/verdict'
-import { readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
+import { type ChainSource, nonCanonical } from '../rpc/source.ts'
+import { createScriptedChain, readerOf, readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
 
 describe('the head of the asset reader', () => {
   it('is resolved anew after a receipt above it, even by a read that joins an older request', async () => {
@@ -27,6 +28,21 @@ describe('the head of the asset reader', () => {
     await chain.drain()
     const { asset, block } = await reading
     assert.deepEqual([block.hash, wordOfRecord(asset.record)], [other.hash, chain.wordAt(2n, other.hash)])
+  })
+
+  it('is kept for a second where a second read does not find it: the backends behind one URL are apart', async () => {
+    const chain = createScriptedChain()
+    let lacking = 3
+    const call: ChainSource['call'] = (...args) => {
+      if (lacking-- === 0) return chain.source.call(...args)
+      chain.mine([])
+      clock.ms += 250
+      return Promise.resolve(nonCanonical)
+    }
+    const source = { ...chain.source, call }
+    const { reader, clock } = readerOf(chain, { source, retryPausesMs: [0, 0, 0] })
+    const { block } = await readNow(chain, reader, 1n)
+    assert.deepEqual([block.number, chain.tip().number, chain.asked.head], [101n, 103n, 2])
   })
 
   it('stays when the receipt is at or below it', async () => {

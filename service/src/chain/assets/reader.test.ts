@@ -143,6 +143,25 @@ describe('the asset reader on a chain', () => {
     assert.deepEqual([cold.block.number, tag.block.hash], [block.number, cold.block.hash])
   })
 
+  it('reads again until the backends behind one URL have its block, and gives up with its pauses', async () => {
+    let lacking = 0
+    const apart =
+      <Args extends unknown[], Answer>(read: (...args: Args) => Promise<Answer>) =>
+      (...args: Args) =>
+        lacking-- > 0 ? Promise.resolve(nonCanonical) : read(...args)
+    const disturb = (source: ChainSource) => ({ ...source, call: apart(source.call), calls: apart(source.calls) })
+    const reader = readerOver(chain, { interface: 'auto', disturb, retryPausesMs: Array(5).fill(1) })
+    const reads = [reader.emitsChanges, () => reader.read(4n), () => reader.readByTag(tagOf(999n))]
+    for (const read of reads) {
+      lacking = 5
+      await read()
+      assert.ok(lacking < 0)
+      reader.dropHead(2n ** 64n)
+    }
+    lacking = 6
+    await assert.rejects(reader.readByTag(tagOf(998n)), { code: 'CHAIN_UNAVAILABLE' })
+  })
+
   it('follows reorganisations of depth 1 to 10 without a wrong answer, and keeps what they did not touch', async () => {
     const reader = readerOver(chain, { now: () => 0, headMaxAgeMs: 60_000 }) // the time in which the logs must be read
     const readAtHead = (ids: readonly bigint[]) => {

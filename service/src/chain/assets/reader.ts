@@ -3,6 +3,7 @@
  * cache with its invalidator, and the reads in batches. Every failure is CHAIN_UNAVAILABLE; state 0 is an answer.
  */
 import type { Hex } from '@touchstone/verdict'
+import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Block } from '../rpc/block.ts'
@@ -40,6 +41,8 @@ export type AssetReaderOptions = Readonly<{
   headRefreshMs?: number
   /** Time after which a read is given up. */
   readTimeoutMs?: number
+  /** Pauses before the repetitions of a read whose block is not canonical. Backends behind one URL may also lack it for a moment. */
+  retryPausesMs?: readonly number[]
   /** Tokens in one call, and calls under way at one time. */
   maxBatch?: number
   concurrency?: number
@@ -61,13 +64,15 @@ export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 const auditTimeoutMs = 3000
 /** Tags of one call, which has two commitments for each while TAG_PEPPER is replaced. Providers take a hundred calls in a JSON-RPC batch. */
 const tagBatches = { maxBatch: 50, concurrency: 4 }
+/** The first repetition is at a new head. Until the deadline others follow, by when every backend has the block. */
+const pausesMs: readonly number[] = [0, 50, 100, ...Array<number>(14).fill(200)]
 /** Most reads of one token that came back older than its change. After them the answer is given at its own block. */
 const maxStaleReads = 3
 
 /** Connects to nothing yet. Throws for options that can never work. */
 export function createAssetReader(options: AssetReaderOptions) {
   const { headMaxAgeMs = 1000, headRefreshMs = 200, readTimeoutMs = 3000, concurrency = 2, log } = options
-  const { now = () => performance.now() } = options
+  const { now = () => performance.now(), retryPausesMs = pausesMs } = options
   const { source, counts } = countReads(options.source)
   const keeps = options.cache !== 'off'
   const cache = createAssetCache(keeps ? { entries: options.cacheEntries } : { entries: 0, missing: 0 })
@@ -84,14 +89,14 @@ export function createAssetReader(options: AssetReaderOptions) {
     const block = await heads.current(deadline)
     const encoding = await encodingAt(block, deadline)
     if (encoding !== nonCanonical) return { block, encoding }
-    heads.discard(block)
+    heads.discard()
     return nonCanonical
   }
 
   /** Reads one asset. A token that does not exist has state 0. Throws CHAIN_UNAVAILABLE within about 3 s. */
   async function read(tokenId: bigint): Promise<AssetReading> {
     const deadline = performance.now() + readTimeoutMs
-    let nonCanonicalReads = 0
+    let retries = 0
     let staleReads = 0
     for (;;) {
       const head = heads.fresh() ?? (await heads.current(deadline))
@@ -103,7 +108,7 @@ export function createAssetReader(options: AssetReaderOptions) {
       misses++
       const answer = await batch.ask(tokenId, head.hash, deadline)
       if (answer === nonCanonical) {
-        if (++nonCanonicalReads > 1) throw chainUnavailable('the pinned block is not canonical, again')
+        await pauseBefore(retries++, deadline)
         continue
       }
       const { state: decoded, block } = answer
@@ -139,7 +144,7 @@ export function createAssetReader(options: AssetReaderOptions) {
   async function readByTag(tagHash: Hex, formerTagHash?: Hex): Promise<TagReading> {
     const tagHashes = formerTagHash === undefined ? [tagHash] : [tagHash, formerTagHash]
     const deadline = performance.now() + readTimeoutMs
-    for (let attempt = 0; attempt < 2; attempt++) {
+    for (let retries = 0; ; await pauseBefore(retries++, deadline)) {
       const answer = await tagBatch.ask(tagHashes.join(), heads.fresh()?.hash, deadline)
       if (answer === nonCanonical) continue
       const { state: tags, block } = answer
@@ -154,7 +159,6 @@ export function createAssetReader(options: AssetReaderOptions) {
         tagHash: tagHashes[tags.indexOf(bound)] ?? tagHash,
       }
     }
-    throw chainUnavailable('the pinned block is not canonical, again')
   }
 
   /**
@@ -164,11 +168,18 @@ export function createAssetReader(options: AssetReaderOptions) {
   async function emitsChanges(): Promise<boolean> {
     if (isRegistry || options.interface === 'foreign') return isRegistry
     const deadline = performance.now() + readTimeoutMs
-    for (let attempt = 0; attempt < 2; attempt++) {
+    for (let retries = 0; ; await pauseBefore(retries++, deadline)) {
       const pinned = await pin(deadline)
       if (pinned !== nonCanonical) return (isRegistry = isOfRegistry(pinned.encoding))
     }
-    throw chainUnavailable('the pinned block is not canonical, again')
+  }
+
+  /** Waits before a read whose block is not canonical is repeated. Throws CHAIN_UNAVAILABLE when the time is up. */
+  async function pauseBefore(retry: number, deadline: number): Promise<void> {
+    const pauseMs = retryPausesMs[retry]
+    if (pauseMs === undefined || performance.now() + pauseMs >= deadline)
+      throw chainUnavailable('the pinned block is not canonical, again')
+    if (pauseMs > 0) await sleep(pauseMs)
   }
 
   return {

@@ -170,6 +170,7 @@ export function readerOf(chain: ScriptedChain, options: Partial<AssetReaderOptio
     cacheEntries: 100,
     log: silentLog,
     now: () => clock.ms,
+    retryPausesMs: [0],
     ...options,
   })
   return { reader, clock }
