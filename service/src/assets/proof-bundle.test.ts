@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import type { Fault } from '../../test/support/fault-rpc.ts'
+import type { Fault, FaultName } from '../../test/support/fault-rpc.ts'
 import { useProviders } from '../../test/support/providers.ts'
 import { cell, wordOf } from '../../test/support/rpc-anvil.ts'
 import type { ChainSourceOptions, RpcChainSource } from '../chain/rpc/source.ts'
@@ -41,6 +41,25 @@ async function assertOpen(source: RpcChainSource): Promise<void> {
   )
   assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
 }
+
+describe('a bundle', () => {
+  it('is read until the servers behind one URL have its block', async () => {
+    const { source } = sourceOver([first.url])
+    let lacking = 3
+    const isLacking = (): FaultName => (lacking-- > 0 ? 'not-canonical' : 'none')
+    const apart = { ...source, proof: read }
+    async function read(...args: Parameters<RpcChainSource['proof']>) {
+      first.set({ name: isLacking(), methods: ['eth_getProof'] })
+      return source.proof(...args)
+    }
+    const options = { contract: cell, chainId: 84532, codeHash: await codeHash(), recordsSlot: 3n }
+    assert.equal(await createProofBundles({ source: apart, ...options })(1n), null)
+    lacking = Infinity
+    await assert.rejects(createProofBundles({ source: apart, ...options, pausesMs: [0] })(1n), (error) =>
+      /no longer canonical/.test(reasonOf(error)),
+    )
+  })
+})
 
 describe('bundles that cannot be proven', () => {
   for (const trust of ['rpc', 'quorum'] satisfies ChainSourceOptions['trust'][])

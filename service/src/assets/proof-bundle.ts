@@ -13,7 +13,8 @@ import {
   type ProofBundle,
   type RpcHeader,
 } from '@touchstone/verdict'
-import type { BlockId } from '../domain/chain.ts'
+import { type BlockId, headPausesMs } from '../domain/chain.ts'
+import { retry } from '../lib/async/retry.ts'
 import { chainUnavailable } from '../lib/errors.ts'
 
 type Block = BlockId & Readonly<{ header: RpcHeader }>
@@ -27,6 +28,7 @@ export function createProofBundles<B extends Block>({
   chainId,
   codeHash,
   recordsSlot,
+  pausesMs = headPausesMs,
 }: {
   readonly source: {
     readonly head: () => Promise<B>
@@ -40,8 +42,16 @@ export function createProofBundles<B extends Block>({
   readonly chainId: number
   readonly codeHash: Hex
   readonly recordsSlot: bigint
+  /** Pauses before reads at a new head, while the block is not canonical. */
+  readonly pausesMs?: readonly number[]
 }): ProofBundles {
-  return async (tokenId) => {
+  return (tokenId) => {
+    const gone = chainUnavailable('the block is no longer canonical')
+    return retry(() => bundleOf(tokenId, gone), { pausesMs, isRetryable: (error) => error === gone })
+  }
+
+  /** Throws `gone` where the block is not canonical. */
+  async function bundleOf(tokenId: bigint, gone: Error): ReturnType<ProofBundles> {
     const block = await source.head()
     const slot = recordSlot(tokenId, recordsSlot)
     const { header, hash: blockHash } = block
@@ -55,7 +65,7 @@ export function createProofBundles<B extends Block>({
       return checked.ok ? null : checked.reason
     }
     const proof = await source.proof([slot], block, { check })
-    if (typeof proof === 'symbol') throw chainUnavailable('the block is no longer canonical')
+    if (typeof proof === 'symbol') throw gone
     const checked = verify(proof)
     if (!checked.ok) throw chainUnavailable(checked.reason)
     const record = recordOfWord(checked.values[0] ?? 0n)

@@ -16,3 +16,9 @@ export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11
 export type BlockId = Readonly<{ number: bigint; hash: Hex }>
 /** A block with its time in unix seconds. */
 export type TimedBlock = BlockId & Readonly<{ timestamp: bigint }>
+
+/**
+ * Pauses between reads of a head that is not canonical where it is read, three seconds in all. The first read again is at a new head. By
+ * the later ones, each server behind one URL has it.
+ */
+export const headPausesMs: readonly number[] = [0, 50, 100, ...Array<number>(14).fill(200)]

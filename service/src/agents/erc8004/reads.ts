@@ -13,7 +13,8 @@ import {
   multicall3Abi,
   parseAbi,
 } from 'viem'
-import { type BlockId, multicallAddress } from '../../domain/chain.ts'
+import { type BlockId, headPausesMs, multicallAddress } from '../../domain/chain.ts'
+import { retry } from '../../lib/async/retry.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 
 /** `deadline` is a moment of `performance.now()` in milliseconds. */
@@ -41,13 +42,16 @@ export type ReadsAtBlock = {
   readonly each: <T>(calls: readonly Call<T>[]) => Promise<readonly T[]>
 }
 
-/** Runs reads at the head, and once more at the new head if that block is no longer canonical. */
+/** Runs reads at the head, and again at the new head while that block is not canonical. */
 export type RegistryReads = <T>(run: (reads: ReadsAtBlock) => Promise<T>) => Promise<T>
 
 /** The deadline of all reads of one answer. */
 const answerTimeoutMs = 5_000
 
-export function createRegistryReads<B extends BlockId>(source: RegistrySource<B>): RegistryReads {
+export function createRegistryReads<B extends BlockId>(
+  source: RegistrySource<B>,
+  pausesMs = headPausesMs,
+): RegistryReads {
   async function attempt<T>(run: (reads: ReadsAtBlock) => Promise<T>, options: ReadOptions): Promise<T> {
     const block = await source.head(options)
     return run({
@@ -69,15 +73,11 @@ export function createRegistryReads<B extends BlockId>(source: RegistrySource<B>
 
   return async (run) => {
     const options = { deadline: performance.now() + answerTimeoutMs }
+    const isRetryable = (error: unknown) => error instanceof NotCanonical
     try {
-      return await attempt(run, options)
+      return await retry(() => attempt(run, options), { pausesMs, isRetryable })
     } catch (error) {
-      if (!(error instanceof NotCanonical)) throw error
-    }
-    try {
-      return await attempt(run, options)
-    } catch (error) {
-      throw error instanceof NotCanonical ? chainUnavailable('the block is no longer canonical') : error
+      throw isRetryable(error) ? chainUnavailable('the block is no longer canonical') : error
     }
   }
 }

@@ -29,7 +29,7 @@ function scripted(...answers: (readonly Result[] | Hex | symbol)[]) {
     },
     calls: async (_to, datas) => datas.map(() => ownerWord),
   }
-  return { reads: createRegistryReads(source), asked }
+  return { reads: createRegistryReads(source, [0, 0]), asked }
 }
 
 const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
@@ -47,16 +47,16 @@ describe('reads of the agent registries', () => {
     assert.deepEqual(asked, [{ to: multicallAddress, at: 7n }])
   })
 
-  it('start again once at the new head when the block is not canonical', async () => {
+  it('start again at the new head while the block is not canonical', async () => {
     const gone = Symbol('gone')
-    const { reads, asked } = scripted(gone, [{ success: true, returnData: ownerWord }])
+    const { reads, asked } = scripted(gone, gone, [{ success: true, returnData: ownerWord }])
     assert.deepEqual(await reads(({ together }) => together([ownerOf])), [owner])
     assert.deepEqual(
       asked.map(({ at }) => at),
-      [7n, 8n],
+      [7n, 8n, 9n],
     )
     await assert.rejects(
-      scripted(gone, gone).reads(({ together }) => together([ownerOf])),
+      scripted(gone, gone, gone).reads(({ together }) => together([ownerOf])),
       isUnavailable,
     )
   })

@@ -3,6 +3,7 @@
  * cache with its invalidator, and the reads in batches. Every failure is CHAIN_UNAVAILABLE; state 0 is an answer.
  */
 import type { Hex } from '@touchstone/verdict'
+import { headPausesMs } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -64,15 +65,13 @@ export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 const auditTimeoutMs = 3000
 /** Tags of one call, which has two commitments for each while TAG_PEPPER is replaced. Providers take a hundred calls in a JSON-RPC batch. */
 const tagBatches = { maxBatch: 50, concurrency: 4 }
-/** The first repetition is at a new head. Until the deadline others follow, by when every backend has the block. */
-const pausesMs: readonly number[] = [0, 50, 100, ...Array<number>(14).fill(200)]
 /** Most reads of one token that came back older than its change. After them the answer is given at its own block. */
 const maxStaleReads = 3
 
 /** Connects to nothing yet. Throws for options that can never work. */
 export function createAssetReader(options: AssetReaderOptions) {
   const { headMaxAgeMs = 1000, headRefreshMs = 200, readTimeoutMs = 3000, concurrency = 2, log } = options
-  const { now = () => performance.now(), retryPausesMs = pausesMs } = options
+  const { now = () => performance.now(), retryPausesMs = headPausesMs } = options
   const { source, counts } = countReads(options.source)
   const keeps = options.cache !== 'off'
   const cache = createAssetCache(keeps ? { entries: options.cacheEntries } : { entries: 0, missing: 0 })
