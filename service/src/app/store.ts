@@ -10,6 +10,7 @@ import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { isMissingDatabase, sqlState } from '../db/errors.ts'
 import { locks, whileLocked } from '../db/locks.ts'
+import { UnfitDatabaseError } from '../db/postgres/fitness.ts'
 import { OtherDatabaseError } from '../db/postgres/identity.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
@@ -294,12 +295,13 @@ export async function openBareDatabase(config: StoreConfig, statementTimeoutMs =
   return openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs })
 }
 
-/** Throws a ConfigError where the URLs name two databases. The one behind a pooler may be away: it is not needed. */
+/** Throws a ConfigError where the URLs name two databases, or an unfit one. The one behind a pooler may be away: it is not needed. */
 async function assertOneDatabase(config: StoreConfig): Promise<void> {
   try {
     await (await openStore(config, { poolSize: 1 })).close()
   } catch (error) {
-    if ((error as Error).cause instanceof OtherDatabaseError) throw error
+    const { cause } = error as Error
+    if (cause instanceof OtherDatabaseError || cause instanceof UnfitDatabaseError) throw error
   }
 }
 
@@ -333,8 +335,8 @@ async function openStore(
     return await openDatabase(url === null ? { dataDir: folder } : { url, directUrl: directUrl ?? url, ...pool })
   } catch (error) {
     if (store.databaseUrl === null && isDatabaseUnavailable(error)) throw error // a full disk, not a broken folder
-    if (error instanceof PooledSessionError || error instanceof OtherDatabaseError)
-      throw new ConfigError(error.message, { cause: error })
+    if ([PooledSessionError, OtherDatabaseError, UnfitDatabaseError].some((kind) => error instanceof kind))
+      throw new ConfigError((error as Error).message, { cause: error })
     const sentence =
       store.databaseUrl === null
         ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`

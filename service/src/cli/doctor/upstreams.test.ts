@@ -34,6 +34,27 @@ describe('the doctor of settings beside others', { skip: noPostgres }, () => {
     assert.ok(!away?.includes('secret'))
   })
 
+  it('names a setting of the database that makes answers wrong, and the statement that mends it', async () => {
+    const name = new URL(here.url).pathname.slice(1)
+    await here.exec(`alter database ${name} set default_transaction_read_only = on`)
+    try {
+      const findings = await diagnoseSettings({ DATA_DIR: testFolder(), DATABASE_URL: here.url })
+      assert.deepEqual(
+        findings.filter(({ area }) => area === 'database'),
+        [
+          {
+            area: 'database',
+            state: 'wrong',
+            what: `The database ${name} takes no writes, because default_transaction_read_only is on.`,
+            remedy: `Run set default_transaction_read_only = off; alter role postgres in database ${name} set default_transaction_read_only = 'off', and let a pooler connect again.`,
+          },
+        ],
+      )
+    } finally {
+      await here.exec(`begin read write; alter database ${name} reset default_transaction_read_only; commit`)
+    }
+  })
+
   it('warns of a quorum that nothing asks for', async () => {
     const quorum = (env: Readonly<Record<string, string>>) => foundOf(env, /CHAIN_QUORUM/)
     assert.deepEqual(await quorum({ CHAIN_QUORUM: '2', CHAIN_TRUST: 'rpc' }), [

@@ -8,6 +8,7 @@ import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'
 import { isMissingDatabase } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
+import { UnfitDatabaseError } from '../../db/postgres/fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from '../../db/postgres/identity.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -29,17 +30,16 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
   }
   const { openBareDatabase } = await import('../../app/store.ts')
   const database = await openBareDatabase(config, 5_000).catch((error: Error) => {
-    if (isMissingDatabase(error.cause)) return null
-    throw error
-  })
-  if (database === null)
-    return [
-      wrong(
+    if (isMissingDatabase(error.cause))
+      return wrong(
         'database',
         'PostgreSQL answers, and has no database of this name.',
         'Run createdb, or correct DATABASE_URL.',
-      ),
-    ]
+      )
+    if (error.cause instanceof UnfitDatabaseError) return wrong('database', error.cause.what, error.cause.remedy)
+    throw error
+  })
+  if ('state' in database) return [database]
   try {
     const missing = await missingMigrations(database, readMigrations())
     const [row] = await database.query<{ now: string; timeout: string }>(

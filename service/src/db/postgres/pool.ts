@@ -5,6 +5,7 @@ import pg from 'pg'
 import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
 import { isOfLostNode } from '../cluster/lost-nodes.ts'
 import type { Lock } from '../locks.ts'
+import { assertFit, PinnedClient } from './fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from './identity.ts'
 import { createServers, type Servers } from './servers.ts'
 import { holdOn, inOwnSession, listenOn } from './session.ts'
@@ -24,8 +25,8 @@ export type TransactionOptions = { readonly statementTimeoutMs?: number }
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 
 /**
- * Opens a pool. Throws what the driver throws, PooledSessionError where `directUrl` leads to a pooler, and OtherDatabaseError where it leads
- * to another database.
+ * Opens a pool. Throws what the driver throws, PooledSessionError where `directUrl` leads to a pooler, OtherDatabaseError where it leads to
+ * another database, and UnfitDatabaseError for settings that would change answers.
  */
 export async function openPostgres({ url, directUrl, poolSize = 10, statementTimeoutMs = 5_000 }: PostgresOptions) {
   const servers = createServers(url)
@@ -46,7 +47,13 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
     if (!isOne) throw new OtherDatabaseError('DATABASE_DIRECT_URL')
   }
   const dialect = await check()
-    .then(() => pools.use((pool) => dialectOf(on(pool))))
+    .then(() =>
+      pools.use(async (pool) => {
+        const found = await dialectOf(on(pool))
+        await assertFit(on(pool), found)
+        return found
+      }),
+    )
     .catch(async (error: unknown) => {
       await pools.close()
       throw error
@@ -168,11 +175,11 @@ function isConnectionRefused(error: unknown): boolean {
   )
 }
 
-/** Returns the parameters that a connection begins with. PgBouncer rejects statement_timeout: then the one of the role is in force. */
+/** Returns the parameters that a connection begins with. PgBouncer rejects them: then those of the role are in force. */
 async function startupOf(url: string, options: PoolOptions): Promise<pg.PoolConfig> {
-  const limited = { statement_timeout: options.statementTimeoutMs }
-  const refusal = await refusalOf(createPool(url, options, limited))
-  if (refusal === null) return limited
+  const pinned = { statement_timeout: options.statementTimeoutMs, Client: PinnedClient }
+  const refusal = await refusalOf(createPool(url, options, pinned))
+  if (refusal === null) return pinned
   if (!isParameterRefused(refusal)) return rethrow(refusal)
   const fault = await refusalOf(createPool(url, options, {}))
   return fault === null ? {} : rethrow(fault)

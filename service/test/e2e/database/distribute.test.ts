@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
 import { locks } from '../../../src/db/locks.ts'
+import { UnfitDatabaseError } from '../../../src/db/postgres/fitness.ts'
 import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -96,6 +97,17 @@ describe(
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, uid) => tap(uid + 1, 8)))
       assert.deepEqual(new Set(outcomes.map(({ outcome }) => outcome)), new Set(['FRESH']))
       assert.equal((await tap(1, 7)).outcome, 'REPLAY')
+    })
+
+    it('does not open where a worker has a setting that changes answers, until it has the right one', async () => {
+      // Workers take the settings of databases and roles over from the coordinator.
+      const change = `alter database ${new URL(database.url).pathname.slice(1)} set default_transaction_isolation`
+      await database.exec(`${change} = serializable`)
+      const fault = await openDatabase({ url: database.url }).catch((error: unknown) => error)
+      assert.ok(fault instanceof UnfitDatabaseError)
+      assert.match(fault.what, /^PostgreSQL at 127\.0\.0\.1:\d+ has default_transaction_isolation = 'serializable'/)
+      await database.exec(/alter .*'/.exec(fault.remedy)?.[0] ?? '')
+      await (await openDatabase({ url: database.url })).close()
     })
   },
 )

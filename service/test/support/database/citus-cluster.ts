@@ -36,6 +36,7 @@ export async function startCitusCluster({ workers = 2 } = {}): Promise<CitusClus
   const cluster = (command: string) =>
     execFileSync(join(build, 'cluster'), [command, join(folder, 'nodes'), String(port), String(workers)], {
       stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, LC_ALL: 'C.UTF-8' }, // the locale gives the databases their encoding
     })
   const stop = () => {
     process.off('exit', stop)
