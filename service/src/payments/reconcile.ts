@@ -40,8 +40,8 @@ type ReconcilerOptions = PaymentComponents & {
 export function createReconciler(options: ReconcilerOptions) {
   const { ledger, slots, rpc, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
   const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
-  let prunedAt = 0
-  let endedAt = 0
+  let prunedAt = -Infinity
+  let endedAt = -Infinity
   let everyBlock = false
 
   const runPass = singleFlight(async () => {
@@ -53,8 +53,8 @@ export function createReconciler(options: ReconcilerOptions) {
   })
 
   async function prune(): Promise<void> {
-    if (Date.now() - prunedAt < pruneMs) return
-    prunedAt = Date.now()
+    if (performance.now() - prunedAt < pruneMs) return
+    prunedAt = performance.now()
     const deleted = await ledger.prune({ paidDays, otherDays })
     if (deleted >= mostPruned) prunedAt -= pruneMs - pruneAgainMs
   }
@@ -125,8 +125,8 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** One that cannot be read keeps no other one waiting, and no later pass from its other work. */
   async function recheckEnded(): Promise<void> {
-    if (Date.now() - endedAt < endedMs && !everyBlock) return
-    endedAt = Date.now()
+    if (performance.now() - endedAt < endedMs && !everyBlock) return
+    endedAt = performance.now()
     const failures = [
       ...(await eachConcurrently(await slots.lostButPaid(), atOnce, recheckLost)),
       ...(await eachConcurrently(await ledger.rejected(rowsPerPass), atOnce, recheckRejected)),

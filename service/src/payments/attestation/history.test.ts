@@ -14,7 +14,7 @@ for (const { name, open, skip } of testDatabases()) {
     let keys: KeyHistory
     before(async () => {
       database = await open()
-      keys = await openKeyHistory(database, Date.now)
+      keys = await openKeyHistory(database, () => performance.now())
     })
     after(() => database.close())
 

@@ -19,8 +19,8 @@ const changeStatement =
 const freshMs = 30_000
 const saleMs = 2_000
 
-/** Keeps the history in memory as the database has it. `now` is in milliseconds; the times of a key are in unix seconds. */
-export async function openKeyHistory(sql: Sql, now: () => number) {
+/** Keeps the history in memory as the database has it. `ticks` are monotonic milliseconds; the times of a key are in unix seconds. */
+export async function openKeyHistory(sql: Sql, ticks: () => number) {
   let rows: readonly PublishedKey[] = []
   let readAt = 0
   let lastStarted = 0
@@ -39,7 +39,7 @@ export async function openKeyHistory(sql: Sql, now: () => number) {
       validUntil: valid_until === null ? null : Number(valid_until),
       status,
     }))
-    readAt = now()
+    readAt = ticks()
   }
 
   /** Returns whether the statement changed the key. */
@@ -55,12 +55,12 @@ export async function openKeyHistory(sql: Sql, now: () => number) {
     /** Returns the copy in memory, oldest key first, and refreshes an old copy for the next call. */
     rows: (): readonly PublishedKey[] => {
       // A failing database is reported where payments are written.
-      if (now() - readAt >= freshMs) readOnce().catch(() => {})
+      if (ticks() - readAt >= freshMs) readOnce().catch(() => {})
       return rows
     },
     /** Reads the database first where the copy is older than two seconds. All who ask meanwhile share one statement. */
     refresh: async (): Promise<void> => {
-      if (now() - readAt >= saleMs) await readOnce()
+      if (ticks() - readAt >= saleMs) await readOnce()
     },
     /** Reads the database first. */
     async find(keyId: string): Promise<PublishedKey | null> {

@@ -20,6 +20,8 @@ export type AttestationKeysOptions = KeySourceOptions & {
   readonly mayMake?: boolean
   /** Milliseconds. */
   readonly now?: () => number
+  /** Monotonic milliseconds, for the age of the copy in memory. */
+  readonly ticks?: () => number
 }
 
 /** Other processes may sign with a retired key until they reload the history. */
@@ -29,13 +31,14 @@ const graceSeconds = 120
 export async function openAttestationKeys({
   database,
   now = Date.now,
+  ticks = () => performance.now(),
   mayMake = true,
   ...options
 }: AttestationKeysOptions) {
   const seconds = () => Math.floor(now() / 1000)
   const source = await openKeySource(options, seconds())
   const reloadSource = singleFlight(() => source.reload())
-  const history = await openKeyHistory(database, now)
+  const history = await openKeyHistory(database, ticks)
   const activate = (address: Hex) => history.change(address, ['next', 'active'], { status: 'active', validUntil: null })
   const end = (address: Hex) =>
     history.change(address, ['next', 'active'], { status: 'retired', validUntil: seconds() + graceSeconds })

@@ -30,13 +30,18 @@ after(() => database.close())
 describe('attestation keys', () => {
   let clock = 1_795_227_313_000
   const now = () => clock
-  const secondsLater = (seconds: number) => void (clock += seconds * 1000)
+  let passed = 0
+  const secondsLater = (seconds: number) => {
+    clock += seconds * 1000
+    passed += seconds * 1000
+  }
   const openKeys = (more: Partial<Parameters<typeof openAttestationKeys>[0]> = {}) =>
     openAttestationKeys({
       folder: join(dataDir, 'keys'),
       database,
       isPublicKnowledge: isPublishedAddress,
       now,
+      ticks: () => passed,
       ...more,
     })
 
@@ -93,8 +98,14 @@ describe('attestation keys', () => {
     const stolen = keys.active()
     const proof = await proofBy(keys, now)
     assert.ok(isBelieved(proof, keys))
+    let aheadMs = 3_600_000
+    const elsewhere = await openKeys({ now: () => clock + aheadMs })
+    aheadMs = 0 // NTP sets the clock of that machine right
     const revoked = listed(await keys.revoke(stolen.keyId, clock / 1000 - 5))
-    assert.deepEqual([revoked.status, revoked.validUntil], ['revoked', clock / 1000 - 5])
+    secondsLater(2)
+    await elsewhere.refresh()
+    assert.equal(elsewhere.published().find(({ keyId }) => keyId === stolen.keyId)?.status, 'revoked')
+    assert.deepEqual([revoked.status, revoked.validUntil], ['revoked', clock / 1000 - 7])
     assert.equal(isBelieved(proof, keys), false)
     assert.notEqual(keys.active().address, stolen.address)
     assert.ok(isBelieved(await proofBy(keys, now), keys))
