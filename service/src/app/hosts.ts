@@ -87,6 +87,7 @@ export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | P
 async function openVerification({ config, components, urls, limits, log }: Opening): Promise<OpenHost> {
   const { limits: most, pages } = config
   const wallets = await openWallets(config.passport, log)
+  const { clientKey, clientAddress } = clientsOf(config, log)
   const { mcp, documents, stop, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
   const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
   const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
@@ -120,14 +121,27 @@ async function openVerification({ config, components, urls, limits, log }: Openi
         a2aLimiter: agentLimiter,
         mcp: { ...mcp, limiter: agentLimiter, otherLimiter: limiter },
       },
-      clientKey: clientKeys(most.trustedProxies),
-      keyAccess: {
-        authenticate: authenticateBy({ components, limits, log }),
-        clientAddress: clientAddresses(most.trustedProxies),
-      },
+      clientKey,
+      keyAccess: { authenticate: authenticateBy({ components, limits, log }), clientAddress },
       clientCountry: clientCountries(config.tap.countryHeader, most.trustedProxies),
       log,
     }),
+  }
+}
+
+/** Names the client of a request. A proxy that names none is logged once. */
+function clientsOf({ limits: { trustedProxies } }: Config, log: Log) {
+  let isNoted = false
+  const noteOnce = () => {
+    if (!isNoted)
+      log.warn('a proxy of TRUSTED_PROXIES names no address in X-Forwarded-For', {
+        remedy: 'let it send the address of the client: until then all its clients share one limit',
+      })
+    isNoted = true
+  }
+  return {
+    clientKey: clientKeys(trustedProxies, noteOnce),
+    clientAddress: clientAddresses(trustedProxies, noteOnce),
   }
 }
 
@@ -213,7 +227,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     keys,
     limiter: limits.limiterOf(config.limits.gateway, { scope: 'gateway' }),
     refusals: limits.limiterOf(config.limits.gateway, { scope: 'refused-payments' }),
-    clientKey: clientKeys(config.limits.trustedProxies),
+    clientKey: clientsOf(config, log).clientKey,
     retentionDays: config.gateway.retentionDays,
     // The embedded database has one process, so that no other one leaves payments behind.
     ...(components.database.dialect === 'pglite' && { reconcileMs: 5_000 }),
@@ -289,8 +303,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     formatError: createFormatError(log),
     authenticate: authenticateBy({ components, limits, log }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),
-    clientAddress: clientAddresses(config.limits.trustedProxies),
-    clientKey: clientKeys(config.limits.trustedProxies),
+    ...clientsOf(config, log),
     log,
   }
   const connections = createConnections({ keys: apiKeys, log })

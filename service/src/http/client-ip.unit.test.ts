@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { clientKeys } from './client-ip.ts'
+import { clientKeys, createTrust } from './client-ip.ts'
 
 describe('the client of a request', () => {
   const direct = clientKeys([])
@@ -40,6 +40,43 @@ describe('the client of a request', () => {
   it('ignores what a client wrote in front of a text that is no address', () => {
     assert.equal(proxied('10.1.1.1', '203.0.113.1, <script>'), '10.1.1.1')
     assert.equal(proxied('10.1.1.1', '203.0.113.1, nonsense, 10.2.2.2'), '10.2.2.2')
+  })
+
+  it('is the address as proxies write it: with a port, in brackets or in quotes', () => {
+    for (const hop of ['203.0.113.7:49152', '203.0.113.7', '"203.0.113.7:80"', ' 203.0.113.7:1 '])
+      assert.equal(proxied('10.1.1.1', hop), '203.0.113.7', hop)
+    for (const hop of ['[2001:db8::5]:443', '"[2001:db8::5]"', '[2001:db8::5]', '"2001:db8::5"', '"[2001:db8::5]:443"'])
+      assert.equal(proxied('10.1.1.1', hop), '2001:db8:0:0::/64', hop)
+    assert.equal(proxied('10.1.1.1', '203.0.113.7:49152, 10.2.2.2:80'), '203.0.113.7')
+    for (const hop of ['203.0.113.7:', '203.0.113.7:x', '[203.0.113.7', '[2001:db8::5]x', '2001:db8::5]', ':80', '[]'])
+      assert.equal(proxied('10.1.1.1', hop), '10.1.1.1', hop)
+  })
+
+  it('is an IPv4 address however IPv6 wraps it', () => {
+    const wrapped = ['::FFFF:203.0.113.7', '::ffff:cb00:7107', '0:0:0:0:0:ffff:CB00:7107', '64:ff9b::203.0.113.7']
+    for (const address of [...wrapped, '64:FF9B::cb00:7107', '0064:ff9b:0:0:0:0:203.0.113.7']) {
+      assert.equal(direct(address, undefined), '203.0.113.7', address)
+      assert.equal(proxied('10.1.1.1', `[${address}]:443`), '203.0.113.7', address)
+      assert.equal(
+        proxied(address.replaceAll(/203.0.113.7/g, '10.1.1.1').replaceAll(/cb00:7107/gi, 'a01:101'), '198.51.100.9'),
+        '198.51.100.9',
+      )
+      assert.ok(createTrust(['203.0.113.0/24'])(address), address)
+    }
+    for (const other of ['64:ff9b:1::cb00:7107', '::1:ffff:cb00:7107', '::cb00:7107', '64:ff9b::1:cb00:7107'])
+      assert.match(direct(other, undefined), /::\/64$/, other)
+  })
+
+  it('is noted where a proxy names it by no address', () => {
+    let notes = 0
+    const noting = clientKeys(['10.0.0.0/8'], () => (notes += 1))
+    noting('10.1.1.1', '203.0.113.7:80')
+    noting('192.0.2.7', 'nonsense')
+    noting('10.1.1.1', undefined)
+    noting('10.1.1.1', 'nonsense, 203.0.113.7')
+    assert.equal(notes, 0)
+    noting('10.1.1.1', 'unknown')
+    assert.equal(notes, 1)
   })
 
   it('refuses a proxy setting that is no range', () => {
