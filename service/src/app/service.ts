@@ -11,7 +11,7 @@ import { programVersion } from '../lib/version.ts'
 import { didOf } from '../passport/did-document.ts'
 import { auditHeadFile, createHeadSigner } from './audit-heads.ts'
 import { type ComponentOverrides, type Components, openComponents } from './components.ts'
-import type { Config } from './config/config.ts'
+import { type Config, localUrl } from './config/config.ts'
 import type { HostName } from '../discovery/instance.ts'
 import { hosts, type OpenHost } from './hosts.ts'
 import { sharedRoles } from './keys.ts'
@@ -116,11 +116,11 @@ function noteFault(log: Log) {
 }
 
 function publicUrls(
-  { hosts: { bind: _bind, ...places } }: Config,
+  { hosts: { bind, ...places } }: Config,
   listeners: readonly { readonly name: HostName; readonly port: number }[],
 ): Record<HostName, string> {
   const ports = new Map(listeners.map(({ name, port }) => [name, port]))
-  const urlOf = (name: HostName) => places[name].url ?? `http://127.0.0.1:${ports.get(name) ?? places[name].port}`
+  const urlOf = (name: HostName) => places[name].url ?? localUrl(bind, ports.get(name) ?? places[name].port)
   return { verification: urlOf('verification'), gateway: urlOf('gateway'), graphql: urlOf('graphql') }
 }
 

@@ -12,7 +12,7 @@ export const chainSettings = z.object({
   ),
   wsUrls: secret(
     'CHAIN_WS_URLS',
-    list('ws or wss URLs', isWebSocketUrl),
+    list('ws or wss URLs without #', isWebSocketUrl),
     'WebSockets of providers that announce new blocks (eth_subscribe newHeads), so that the index follows at once. Nothing else is read there, and INDEX_POLL_MS still holds.',
   ),
   contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),

@@ -167,6 +167,12 @@ function wholeGroup<Group extends object>(name: string, schema: z.ZodObject, gro
 /** Origins to which a secret may be sent. */
 const confidential = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/|$))/i
 
+/** Returns the URL of a listener without a public one. One of all addresses, or of a link, is asked at 127.0.0.1. */
+export function localUrl(bind: string, portNumber: number): string {
+  const host = /^[0:.]+$|%/.test(bind) ? '127.0.0.1' : bind
+  return `http://${host.includes(':') ? `[${host}]` : host}:${portNumber}`
+}
+
 /** Removes the gateway where no address to pay is set: then there is nothing to sell. */
 function activeRoles(named: readonly Role[], payTo: string | null, isAsked: boolean): ReadonlySet<Role> {
   if (payTo !== null) return new Set(named)

@@ -3,7 +3,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { testFolder } from '../../../test/support/folder.ts'
-import { ConfigError, readConfig, readServiceConfig } from './config.ts'
+import { ConfigError, localUrl, readConfig, readServiceConfig } from './config.ts'
 import { configSchema, settings } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
@@ -41,6 +41,20 @@ describe('the configuration', () => {
       () => readConfig({ TRUSTED_PROXIES: '10.0.0.0/99' }),
       /TRUSTED_PROXIES must be IP addresses or CIDR ranges/,
     )
+  })
+
+  it('names each listener by an address at which it answers', () => {
+    for (const all of ['127.0.0.1', '0.0.0.0', '::', '::0', '0:0:0:0:0:0:0:0', 'fe80::1%eth0'])
+      assert.equal(localUrl(all, 8080), 'http://127.0.0.1:8080', all)
+    assert.equal(localUrl('127.0.0.2', 8080), 'http://127.0.0.2:8080')
+    assert.equal(localUrl('192.0.2.7', 0), 'http://192.0.2.7:0')
+    assert.equal(localUrl('::1', 8080), 'http://[::1]:8080')
+    assert.equal(localUrl('2001:db8::5', 8080), 'http://[2001:db8::5]:8080')
+  })
+
+  it('takes no WebSocket URL with a fragment, which cannot be opened', () => {
+    for (const text of ['wss://a.example/key#x', 'wss://a.example/#', 'ws://a.example,wss://b.example#'])
+      assert.throws(() => readConfig({ CHAIN_WS_URLS: text }), /CHAIN_WS_URLS must be ws or wss URLs without #/)
   })
 
   it('shows scheme and host of a wrong URL at most', () => {

@@ -106,7 +106,8 @@ export const url = (...schemes: readonly string[]): Parser<string> =>
   textThat(`a URL (${schemes.join(', ')})`, (text) => isUrl(text, schemes))
 
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
-export const isWebSocketUrl = (text: string): boolean => isUrl(text, ['ws', 'wss'])
+/** A URL with a fragment, even an empty one, makes no socket. */
+export const isWebSocketUrl = (text: string): boolean => isUrl(text, ['ws', 'wss']) && !text.includes('#')
 
 /** Accepts a URL of PostgreSQL, also of a primary and its standbys. */
 export const databaseUrl = textThat(

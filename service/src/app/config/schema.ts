@@ -314,7 +314,7 @@ function host(name: string, portVariable: string, portNumber: number, urlVariabl
     url: setting(
       urlVariable,
       optional(origin(example)),
-      `Public URL of the ${name}, used in every link; empty: http://127.0.0.1 and its port.`,
+      `Public URL of the ${name}, used in every link; empty: http:// with HOST, or 127.0.0.1 where that is all addresses, and its port.`,
     ),
   })
 }

@@ -93,7 +93,11 @@ describe('announcements of new blocks', () => {
         if (connections - first === 3) for (const text of ['no', '{}', '[1]', '{"method":1}']) socket.send(text)
         if (connections - first === 4) socket.send(head)
       }
-      const options = { urls: ['ws://127.0.0.1:1', url], onBlock: () => (calls += 1), log }
+      const options = {
+        urls: ['ws://127.0.0.1:1', 'ws://127.0.0.1:1/#a-socket-that-cannot-be-made', url],
+        onBlock: () => (calls += 1),
+        log,
+      }
       const announcements = createBlockAnnouncements({ ...options, silentMs: 300, retryMs: 1 })
       await until(() => calls > 0)
       await announcements.close()

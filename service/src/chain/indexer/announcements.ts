@@ -42,7 +42,7 @@ export function createBlockAnnouncements(options: AnnouncementOptions) {
 
   async function run(): Promise<void> {
     for (let turn = 0, failures = 0; !closing.signal.aborted; turn += 1) {
-      const wasHeard = await listen(urls[turn % urls.length] ?? '')
+      const wasHeard = await listen(urls[turn % urls.length] ?? '').catch(() => false)
       if (closing.signal.aborted) return
       failures = wasHeard ? 0 : failures + 1
       note(false)
@@ -50,8 +50,8 @@ export function createBlockAnnouncements(options: AnnouncementOptions) {
     }
   }
 
-  /** Resolves when the socket is closed, with whether it has announced a block. */
-  function listen(url: string): Promise<boolean> {
+  /** Resolves when the socket is closed, with whether it has announced a block. Rejects for a URL that makes no socket. */
+  async function listen(url: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const socket = new WebSocket(url, {
       handshakeTimeout: connectMs,

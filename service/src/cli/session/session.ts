@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
-import { type Config, readConfig } from '../../app/config/config.ts'
+import { type Config, localUrl, readConfig } from '../../app/config/config.ts'
 import type { StoreComponents } from '../../app/store.ts'
 import type { Database } from '../../db/database.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
@@ -108,7 +108,8 @@ export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work
   const { openStoreComponents } = await import('../../app/store.ts')
   const chain = hasChain ? opened.use(await openComponents(config, log)) : null
   const store = chain ?? opened.use(await openStoreComponents(config, log))
-  const baseUrl = config.hosts.verification.url ?? `http://127.0.0.1:${config.hosts.verification.port}`
+  const { bind, verification } = config.hosts
+  const baseUrl = verification.url ?? localUrl(bind, verification.port)
   return await work({ ...sessionBase(config, baseUrl, { store, chain }), io })
 }
 
