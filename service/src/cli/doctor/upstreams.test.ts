@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { serve } from '../../../test/support/http.ts'
+import { skipRedis, startRedis } from '../../../test/support/database/redis.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { noPostgres, openOwnDatabase } from '../../../test/support/database/databases.ts'
 import { diagnoseSettings } from './doctor.ts'
@@ -63,5 +67,63 @@ describe('the doctor of settings beside others', { skip: noPostgres }, () => {
     assert.deepEqual(await quorum({ CHAIN_QUORUM: '3' }), ['warning: CHAIN_QUORUM has no effect with CHAIN_TRUST=rpc.'])
     assert.deepEqual(await quorum({}), [])
     assert.deepEqual(await quorum({ CHAIN_QUORUM: '2', CHAIN_TRUST: 'quorum', CHAIN_RPC_URLS: '' }), [])
+  })
+})
+
+describe('the doctor of what the service asks', () => {
+  const foundOf = async (env: Readonly<Record<string, string>>, areas: readonly string[]) =>
+    (await diagnoseSettings({ DATA_DIR: testFolder(), ...env }))
+      .filter(({ area }) => areas.includes(area))
+      .map(({ area, state, what, remedy }) => `${state} ${area}: ${what} ${remedy ?? ''}`)
+
+  it('counts in Redis as the service does, and so notices a replica', { skip: skipRedis }, async () => {
+    await using opened = new AsyncDisposableStack()
+    const redis = opened.adopt(await startRedis(), (it) => it.kill())
+    const found = () => foundOf({ REDIS_URL: redis.url }, ['redis'])
+    assert.deepEqual(await found(), ['ok redis: It counts limits, with this name and password. '])
+    const socket = connect(Number(new URL(redis.url).port), '127.0.0.1')
+    socket.write('REPLICAOF 127.0.0.1 1\r\n')
+    assert.match(String(await once(socket, 'data')), /^\+OK/)
+    socket.destroy()
+    const [said, ...rest] = await found()
+    assert.match(said ?? '', /^wrong redis: The Redis of REDIS_URL cannot be used: .*READONLY.* that takes writes/)
+    assert.deepEqual(rest, [])
+  })
+
+  it('distinguishes a provider that is behind from a clock that is ahead', async () => {
+    const seconds = Math.floor(Date.now() / 1_000)
+    /** Ages of the newest block and of the provider's clock, in seconds. */
+    const found = async (blockAge: number, clockAge: number | null) => {
+      await using opened = new AsyncDisposableStack()
+      const provider = opened.adopt(
+        await serve((request, response) => {
+          response.sendDate = false
+          if (clockAge !== null) response.setHeader('date', new Date((seconds - clockAge) * 1_000).toUTCString())
+          let body = ''
+          request.on('data', (part: Buffer) => (body += part.toString()))
+          request.on('end', () => {
+            const result = body.includes('eth_chainId')
+              ? '0x14a34'
+              : { timestamp: `0x${(seconds - blockAge).toString(16)}` }
+            response.end(
+              JSON.stringify({ jsonrpc: '2.0', id: (JSON.parse(body || '{}') as { id?: number }).id, result }),
+            )
+          })
+        }),
+        (it) => it.close(),
+      )
+      const all = await foundOf({ CHAIN_RPC_URLS: provider.url.replace('://', '://name:secret@') }, ['chain', 'clock'])
+      return all.filter((text) => / is behind|differs/.test(text)).map((text) => text.replaceAll(/:\d+ |-?\d+ s/g, ' '))
+    }
+    assert.deepEqual(await found(0, 0), [])
+    const [clock, ...more] = await found(3_600, 3_598)
+    assert.match(clock ?? '', /^wrong clock: It differs from the clock of localhost by .* Synchronise the clocks/)
+    assert.deepEqual(more, [])
+    assert.deepEqual(await found(3_600, 0), [
+      'wrong chain: localhost is behind. Wait, or name another provider: verdicts would be 502.',
+    ])
+    assert.deepEqual(await found(3_600, null), [
+      'wrong chain: localhost is behind, or the clock of this machine is ahead. Set the clock right, wait, or name another provider: verdicts would be 502.',
+    ])
   })
 })

@@ -98,11 +98,16 @@ export async function checkRedis({ limits: { redisUrl } }: Config): Promise<read
   const windows = openRedisWindows(redisUrl)
   try {
     const fault = await windows.ready(3_000)
-    return [
-      fault === null
-        ? ok('redis', 'It takes connections with this name and password.')
-        : wrong('redis', `The Redis of REDIS_URL cannot be used: ${reasonOf(fault).replace(/\.$/, '')}.`, remedy),
+    const unusable = (error: unknown, mend: string) => [
+      wrong('redis', `The Redis of REDIS_URL cannot be used: ${reasonOf(error).replace(/\.$/, '')}.`, mend),
     ]
+    if (fault !== null) return unusable(fault, remedy)
+    // A replica, and one that is full, take connections and no count.
+    return await windows.consume([{ key: 'doctor', limit: 1, windowMs: 1, count: 0 }]).then(
+      () => [ok('redis', 'It counts limits, with this name and password.')],
+      (error: unknown) =>
+        unusable(error, 'Name one in REDIS_URL that takes writes; limits hold for each process alone meanwhile.'),
+    )
   } finally {
     windows.close()
   }
@@ -169,7 +174,7 @@ async function checkProvider(
     const found = [ok('chain', `${host} answers; its newest block is ${Math.max(0, Math.round(age))} s old.`)]
     if (age < -mostSkewSeconds) found.push(clockFinding(`a block of ${host}`, time))
     else if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
-      found.push(wrong('chain', `${host} is behind.`, 'Wait, or name another provider: verdicts would be 502.'))
+      found.push(await oldHeadFinding(url, time, maxHeadAgeSeconds))
     return contract === null
       ? found
       : [...found, checkCode(host, await rpc('eth_getCode', [contract, 'latest']), codeHash)]
@@ -182,6 +187,32 @@ async function checkProvider(
       ),
     ]
   }
+}
+
+/** `time` is that of an old block. The provider's own clock says whether it is old, or the clock here is ahead. */
+async function oldHeadFinding(url: string, time: number, maxHeadAgeSeconds: number): Promise<Finding> {
+  const host = endpointHost(url)
+  const theirs = await clockOf(url)
+  const clock = theirs === null ? null : clockFinding(`the clock of ${host}`, theirs)
+  if (theirs !== null && clock?.state === 'wrong' && theirs - time <= maxHeadAgeSeconds) return clock
+  return theirs === null
+    ? wrong(
+        'chain',
+        `${host} is behind, or the clock of this machine is ahead.`,
+        'Set the clock right, wait, or name another provider: verdicts would be 502.',
+      )
+    : wrong('chain', `${host} is behind.`, 'Wait, or name another provider: verdicts would be 502.')
+}
+
+/** Returns the time of a server in unix seconds, from its header `Date`; null where it sends none. */
+async function clockOf(url: string): Promise<number | null> {
+  const bare = Object.assign(new URL(url), { username: '', password: '' }) // an error answer has the header as well
+  // No cache answers POST with a former time.
+  const request: RequestInit = { method: 'POST', redirect: 'manual', signal: AbortSignal.timeout(3_000) }
+  const answer = await fetch(bare, request).catch(() => null)
+  await answer?.body?.cancel()
+  const time = Date.parse(answer?.headers.get('date') ?? '') / 1_000
+  return Number.isNaN(time) ? null : time
 }
 
 function checkCode(host: string, code: unknown, codeHash: Hex | undefined): Finding {
