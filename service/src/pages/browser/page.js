@@ -8,10 +8,14 @@ const clock = { hour: '2-digit', minute: '2-digit' }
 const timeForms = { day, clock, time: { ...day, ...clock, timeZoneName: 'short' } }
 const { tap: tapState, window: tapWindow } = document.body.dataset
 
-if (document.body.dataset.offline === undefined) {
+if (document.body.dataset.offline !== undefined) showLastAnswer()
+else if (!repeatTap()) {
   keepTap()
   keepAnswer()
-} else showLastAnswer()
+}
+// A link to a part of the page makes an entry of the session history, which is the same visit.
+const visit = history.state
+addEventListener('hashchange', () => history.state ?? history.replaceState(visit, ''))
 const usable = {
   copy: 'clipboard' in navigator,
   share: 'share' in navigator,
@@ -66,12 +70,20 @@ function keepTap() {
     const path = here.pathname === '/tap' ? (document.body.dataset.path ?? '/tap') : here.pathname
     const address = `${path}${search.size > 0 ? `?${search}` : ''}${here.hash}`
     history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
-  } else if (tapState === undefined && heldTap() !== undefined) location.replace(withTap(here))
+  }
+}
+
+/** Opens the untapped page of a reload once more with its tap. */
+function repeatTap() {
+  const isRepeated = tapState === undefined && heldTap() !== undefined
+  if (isRepeated) location.replace(withTap(new URL(location.href)))
+  return isRepeated
 }
 
 /**
  * Keeps the answer about an item for a reload without a connection, in the memory of this tab. It keeps what was read,
- * without forms, tap and passport. The service worker brings the page that shows it.
+ * without forms, tap and passport. The entry of the session history names the answer, so that another link does not show
+ * it. The service worker brings the page that shows it.
  */
 function keepAnswer() {
   const main = document.querySelector('main[data-field]')
@@ -93,13 +105,14 @@ function keepAnswer() {
   }
   try {
     sessionStorage.setItem('answer', JSON.stringify(answer))
+    history.replaceState({ ...history.state, answer: answer.at }, '')
     void navigator.serviceWorker?.register(new URL('./offline.js', import.meta.url), { scope: '/' }).catch(() => {})
   } catch {
     // A browser that keeps nothing shows its own page then.
   }
 }
 
-/** Shows the last answer of this tab, in grey and marked as old; a warning stays red. */
+/** Shows the answer of this visit, in grey and marked as old; a warning stays red. */
 function showLastAnswer() {
   const answer = lastAnswer()
   const all = JSON.parse(document.getElementById('offline').textContent)
@@ -144,7 +157,7 @@ function showLastAnswer() {
 function lastAnswer() {
   try {
     const answer = JSON.parse(sessionStorage.getItem('answer') ?? 'null')
-    return answer?.path === location.pathname ? answer : undefined
+    return answer?.at === history.state?.answer && answer?.path === location.pathname ? answer : undefined
   } catch {
     return undefined
   }
@@ -199,7 +212,8 @@ const actions = {
   },
   retry(_link, event) {
     event.preventDefault()
-    if (heldTap() === undefined) location.reload()
+    // A reload keeps the entry of the history, and so the answer that is shown without a connection.
+    if (heldTap() === undefined || document.body.dataset.offline !== undefined) location.reload()
     else location.replace(withTap(new URL(location.href)))
   },
   language(link, event) {

@@ -323,6 +323,32 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     assert.equal(await page.locator('.old').count(), 0)
   })
 
+  it('shows it without a connection for its own visit only, and never for another chip or link', async () => {
+    const path = await world.pathOf('satchel')
+    await using page = await browser.open(await world.tapped('satchel'), { allowed: /ERR_INTERNET_DISCONNECTED/ })
+    await page.evaluate('navigator.serviceWorker.ready.then(() => 0)')
+    await page.context().setOffline(true)
+    for (const query of [`?picc=${'a1'.repeat(16)}&cmac=${'b2'.repeat(8)}`, '', '?lang=de']) {
+      await page.goto(`${world.url}/token/4711`)
+      await shows(page, 'No connection')
+      await Promise.all([page.waitForEvent('load'), page.evaluate(`location.assign('${path}${query}')`)])
+      await page.reload()
+      await shows(page, 'No connection')
+      assert.doesNotMatch(`${await page.title()} ${await page.locator('main').innerText()}`, /genuine/i, query)
+      assert.equal(new URL(page.url()).search, query) // another try repeats the tap
+      await page.evaluate('history.go(-2)')
+      await shows(page, 'Genuine')
+    }
+    await page.evaluate("location.hash = 'compare'")
+    await page.waitForFunction("history.state !== null && location.hash === '#compare'")
+    await Promise.all([page.waitForEvent('load'), page.getByRole('link', { name: 'Try again' }).click()])
+    await shows(page, 'Genuine')
+    await page.context().setOffline(false)
+    await page.getByRole('link', { name: 'Try again' }).click()
+    await page.locator('[data-field="proven"]:not(.past)').waitFor() // the tap is shown again
+    await shows(page, 'Genuine')
+  })
+
   it('keeps a long brand name and large text inside a narrow screen', async () => {
     await using page = await browser.open(await world.tapped('satchel'), { viewport: { width: 360, height: 740 } })
     const edges = () =>
