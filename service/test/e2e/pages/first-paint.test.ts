@@ -102,4 +102,30 @@ describe('the verdict of a tapped page', { skip: noBrowser }, () => {
     const paper = await PDFDocument.load(await page.pdf({ format: 'A4' }))
     assert.ok(paper.getPageCount() <= 2)
   })
+
+  it('is printed in black where it is white on a colour, with its seal', async () => {
+    for (const name of ['stolen', 'opened', 'recall', 'home'] as const) {
+      const url = name === 'home' ? `${world.url}/` : await world.tapped(name)
+      await using page = await browser.open(url)
+      await page.emulateMedia({ media: 'print' })
+      const inks: { readonly of: string; readonly colour: string }[] = await page.evaluate(inksOnColour)
+      for (const part of [name === 'home' ? 'H1.' : 'SPAN.word', 'path.'])
+        assert.ok(
+          inks.some(({ of }) => of.startsWith(part)),
+          part,
+        )
+      const light = inks.filter(({ colour }) =>
+        (colour.match(/\d+/g) ?? []).slice(0, 3).some((one) => Number(one) > 0x33),
+      )
+      assert.deepEqual(light, [], name)
+    }
+  })
 })
+
+/** The colours of texts and strokes that stand on a colour on a screen. */
+const inksOnColour = `[...document.querySelectorAll('.verdict *, .hero h1, .hero p, .colours .tone-stop .sealed *')].filter((element) => element.checkVisibility()).flatMap((element) => {
+  const { color, stroke, fill } = getComputedStyle(element)
+  const isText = [...element.childNodes].some(({ nodeType, data }) => nodeType === 3 && data.trim() !== '')
+  const drawn = element instanceof SVGGeometryElement ? [stroke, fill].filter((colour) => colour !== 'none') : []
+  return [...(isText ? [color] : []), ...drawn].map((colour) => ({ of: element.tagName + '.' + element.getAttribute('class'), colour }))
+})`
