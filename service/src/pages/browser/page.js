@@ -55,6 +55,12 @@ document.addEventListener('submit', (event) => {
   event.preventDefault()
   void submits[name](event.target)
 })
+document.addEventListener('change', ({ target }) => {
+  const place = target.closest('fieldset, section')?.querySelector('[data-spoken]')
+  if (target.type !== 'radio' || !place) return
+  const shown = [...document.querySelectorAll(place.dataset.spoken)].filter((part) => part.getClientRects().length > 0)
+  place.replaceChildren(...shown.map((part) => element('p', part.textContent)))
+})
 
 /**
  * Takes the tap out of the address bar at once, so that a copied address holds none. The entry of the session history keeps the tap for as

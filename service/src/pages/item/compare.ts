@@ -2,7 +2,7 @@
 import { supplierText, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
-import type { Places } from '../verdict/card.ts'
+import { spoken, type Places } from '../verdict/card.ts'
 import { stageOf, type Situation } from '../verdict/situation.ts'
 import { makerFrame } from './frame.ts'
 import { altOf, pictureElement } from './picture.ts'
@@ -60,6 +60,7 @@ export function compareCard(
         ></label
       >
     </div>
+    ${spoken('.answer h3, .answer > p')}
     <div class="answer yes tone-go">
       <h3>${compare.yesTitle}</h3>
       <p>${fill(compare.yesText, places)}</p>

@@ -202,7 +202,13 @@ function roleChoice(context: PageContext, situation: Situation, form?: string): 
           >`,
       )}
     </div>
+    ${spoken('.verdict .word, .verdict .say')}
   </fieldset>`
+}
+
+/** A live region, in which the script repeats what an answer of the visitor shows: the elements of a selector. */
+export function spoken(selector: string): Html {
+  return html`<div class="vh" role="status" data-spoken="${selector}"></div>`
 }
 
 /** Longest name in the verdict, in code points; the frame below holds all of it. */

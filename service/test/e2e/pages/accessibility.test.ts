@@ -140,6 +140,26 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     assert.equal(await page.evaluate('document.activeElement.id'), 'result')
   })
 
+  it('says in a live region what an answer of the visitor changes', async () => {
+    await using page = await browser.open(await world.tapped('satchel'))
+    for (const [answer, ...parts] of [
+      ['#for-second', '.word', '.verdict .say'],
+      ['#looks-no', '.answer.no h3', '.answer.no > p'],
+      ['#looks-yes', '.answer.yes h3', '.answer.yes > p'],
+      ['#for-new', '.word', '.verdict .say'],
+    ]) {
+      await page.locator(`${answer}`).check()
+      const said = page
+        .locator('fieldset, section')
+        .filter({ has: page.locator(`${answer}`) })
+        .getByRole('status')
+      for (const part of parts) {
+        const shown = await page.locator(`${part}:visible`).innerText()
+        await said.getByText(shown.trim(), { exact: true }).waitFor({ state: 'attached' })
+      }
+    }
+  })
+
   it('keeps every hostile text inside its element', async () => {
     await using page = await browser.open(`${world.url}/`)
     const tokenIds = await world.mintMany(
