@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
+import sharp from 'sharp'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import {
   type Audit,
@@ -156,6 +157,37 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
       for (const part of parts) {
         const shown = await page.locator(`${part}:visible`).innerText()
         await said.getByText(shown.trim(), { exact: true }).waitFor({ state: 'attached' })
+      }
+    }
+  })
+
+  it('shows the red seal and the chosen answers in forced colours, light and dark', async () => {
+    await using page = await browser.open(`${world.url}/`)
+    const stolen = await world.tapped('stolen')
+    const satchel = await world.tapped('satchel')
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, forcedColors: 'active' })
+      /** How light an element is drawn, 0 to 255, and how much that varies. */
+      const drawn = async (selector: string) => {
+        const picture = await page.locator(`${selector} >> visible=true`).first().screenshot({ animations: 'disabled' })
+        const channels = (await sharp(picture).stats()).channels.slice(0, 3)
+        const mean = channels.reduce((sum, channel) => sum + channel.mean / 3, 0)
+        return { mean, stdev: Math.max(...channels.map((channel) => channel.stdev)) }
+      }
+      for (const url of [`${world.url}/`, stolen]) {
+        await page.goto(url)
+        const { stdev } = await drawn('.tone-stop .seal')
+        assert.ok(stdev > 20, `the seal of ${url} varies by ${stdev}`)
+      }
+      await page.goto(satchel)
+      await page.locator('#looks-no').check()
+      await page.locator('h1').click() // the pointer and the focus leave the answers
+      for (const [chosen, open] of [
+        ['#looks-no + .btn', '#looks-yes + .btn'],
+        ['.tiles label:has(:checked)', '.tiles label:not(:has(:checked))'],
+      ] as const) {
+        const [one, other] = [await drawn(chosen), await drawn(open)]
+        assert.ok(Math.abs(one.mean - other.mean) > 30, `${chosen}: ${one.mean}, ${other.mean}`)
       }
     }
   })
