@@ -33,7 +33,8 @@ async function check(text) {
   show('none', texts.checking, '')
   if (provider !== null) provider.hidden = true
   try {
-    const certificate = parse(tokenOf(text))
+    const certificate = certificateOf(tokenOf(text))
+    if (globalThis.crypto?.subtle === undefined) throw new Error('no WebCrypto, as over plain http')
     const keys = await issuerKeys()
     if (keys === null) return isCurrent() && show('none', texts.noKeysTitle, texts.noKeysText, [], certificate)
     const key = await verified(certificate, keys.document)
@@ -53,8 +54,8 @@ async function check(text) {
     void keep()
   } catch (error) {
     if (!isCurrent()) return
-    const reason = error instanceof Refused ? error.message : 'malformed'
-    show('stop', texts.refusedTitle, fill(texts[reason], error.values ?? {}))
+    if (error instanceof Refused) show('stop', texts.refusedTitle, fill(texts[error.message], error.values))
+    else show('none', texts.noKeysTitle, texts.cannot)
   }
 }
 
@@ -62,6 +63,14 @@ async function check(text) {
 function tokenOf(text) {
   const trimmed = text.trim()
   return trimmed.includes('#') ? trimmed.slice(trimmed.indexOf('#') + 1) : trimmed
+}
+
+function certificateOf(token) {
+  try {
+    return parse(token)
+  } catch (error) {
+    throw error instanceof Refused ? error : new Refused('malformed')
+  }
 }
 
 /** Parses the JWS in its one spelling: base64url without spare bits, so that no other text is the same certificate. */
@@ -121,8 +130,8 @@ async function verified({ header, signed, signature }, document) {
   if (method === undefined || !document.assertionMethod.includes(header.kid)) throw new Refused('key')
   const [importAs, verifyAs] = algorithms[header.alg] ?? []
   if (importAs === undefined || signature.length !== 64) throw new Refused('malformed')
-  const key = await importKey(method, importAs).catch(() => {
-    throw new Refused('key')
+  const key = await importKey(method, importAs).catch((error) => {
+    throw error.name === 'NotSupportedError' ? error : new Refused('key')
   })
   if (!(await crypto.subtle.verify(verifyAs, key, signature, signed))) throw new Refused('changed')
   return header.kid.slice(did.length + 1)
@@ -136,14 +145,14 @@ const algorithms = {
   EdDSA: [{ name: 'Ed25519' }, { name: 'Ed25519' }],
 }
 
-function importKey({ publicKeyJwk, publicKeyMultibase }, algorithm) {
+async function importKey({ publicKeyJwk, publicKeyMultibase }, algorithm) {
   if (publicKeyJwk !== undefined) {
     const { kty, crv, x, y } = publicKeyJwk
     return crypto.subtle.importKey('jwk', { kty, crv, x, ...(y && { y }) }, algorithm, false, ['verify'])
   }
   const bytes = base58(publicKeyMultibase)
   if (algorithm.name !== 'Ed25519' || bytes.length !== 34 || bytes[0] !== 0xed || bytes[1] !== 1)
-    return Promise.reject(new Error('no Ed25519 key'))
+    throw new Error('no Ed25519 key')
   return crypto.subtle.importKey('raw', bytes.slice(2), algorithm, false, ['verify'])
 }
 

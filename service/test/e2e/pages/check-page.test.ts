@@ -4,7 +4,14 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { certificateOf, codeOf, payloadOf } from '../../support/pages/certificate.ts'
-import { audit, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import {
+  audit,
+  noBrowser,
+  shows,
+  startBrowser,
+  startPageBrowser,
+  type PageBrowser,
+} from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -163,6 +170,30 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       await page.getByRole('button', { name: /^Read the block at/ }).click()
       await says(page, titles.refused)
       await page.locator('[data-checked]').getByText(reason).waitFor()
+    }
+  })
+
+  it('checks nothing in a browser that cannot: over plain http, or without Ed25519', async () => {
+    const jws = await jwtOf('claimed')
+    const plain = world.url.replace('127.0.0.1', 'shop.test')
+    await using elsewhere = await startBrowser([plain], ['--host-resolver-rules=MAP shop.test 127.0.0.1'])
+    await using insecure = await elsewhere.open(`${plain}/check?lang=en#${jws}`)
+    await using old = await browser.open(`${world.url}/check?lang=en`)
+    await old.addInitScript(`{
+      const { importKey } = SubtleCrypto.prototype
+      SubtleCrypto.prototype.importKey = function (format, key, algorithm, ...more) {
+        if (algorithm.name === 'Ed25519') return Promise.reject(new DOMException('Unrecognized name', 'NotSupportedError'))
+        return importKey.call(this, format, key, algorithm, ...more)
+      }
+    }`)
+    await old.goto(`${world.url}/check#${await signed(payloadOf(jws), 'Ed25519')}`)
+    for (const page of [insecure, old]) {
+      await says(page, 'Nothing was checked')
+      await page.getByText(/^This browser cannot check signatures here/).waitFor()
+      assert.equal(await page.locator('[data-checked].tone-none').count(), 1)
+      await page.getByLabel('Certificate or its link').fill('a.b.c')
+      await page.getByRole('button', { name: 'Check' }).click()
+      await says(page, titles.refused) // no signature is needed to say so
     }
   })
 

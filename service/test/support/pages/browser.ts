@@ -77,7 +77,8 @@ export async function startBrowser(urls: readonly string[], more: readonly strin
     })
   }
 
-  return { open, close: () => browser.close() }
+  const close = () => browser.close()
+  return { open, close, [Symbol.asyncDispose]: close }
 }
 
 /** Places of the page's one heading of the first level; of a verdict only the words that are shown. */
