@@ -144,7 +144,19 @@ async function openKeys(
   })
   const moved = station.isOpen ? await alone(() => station.adopt()) : 0
   if (moved > 0) log.info('application keys moved to station.keys', { batches: moved })
-  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags, station, keyStore: keyStores('tags'), alone })
+  const tagKeys = await openTagKeyStore({
+    folder,
+    keyFile,
+    shared: tags,
+    station,
+    keyStore: keyStores('tags'),
+    alone,
+    onLifted: (ids) =>
+      log.error('revoked batches are active in the database, so that their tags verify', {
+        batches: ids.join(', '),
+        remedy: 'a backup from before was restored: run touchstone tag batch revoke <id> for each',
+      }),
+  })
   const issuer = await openIssuer({
     folder,
     signing: config.passport.signing && config.roles.has('verification'),

@@ -8,7 +8,7 @@ import { checkBackup, describeDamage, formatCounts, unsealedOption, type Unseale
 import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
 import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
@@ -22,7 +22,8 @@ export function restoreCommand(run: RunBare): Command {
     {
       notes: `DATABASE_URL and DATA_DIR name the target; a backup of either database restores into either. Set BACKUP_KEY, TAG_KEK,
 TAG_PEPPER and the other keys of the environment as they were. The seal of the whole file is checked before anything is changed, and the
-audit trail after it. Then start the service and check it with: touchstone index verify
+audit trail after it. The command lists what is in force again: what was revoked after the backup is not revoked any more. Revoke it
+again, then start the service and check it with: touchstone index verify
 The file holds secrets, as the data folder will.`,
       examples: ['touchstone restore touchstone.backup'],
     },
@@ -48,7 +49,7 @@ async function restore(session: BareSession, path: string, { json, ...options }:
   undo.defer(await claimFolder(config.dataDir))
   const staged = stageDataFiles(config.dataDir)
   undo.defer(() => staged.remove())
-  await withDatabase(session, async (database) => {
+  const inForce = await withDatabase(session, async (database) => {
     const table = await anyTable(database)
     if (table !== null)
       throw new CommandError(
@@ -56,23 +57,80 @@ async function restore(session: BareSession, path: string, { json, ...options }:
       )
     let last: LastStep | undefined
     const filling = { path, head, reading, staged, atLast: (step: LastStep) => void (last = step) }
-    const trail = await describeDamage(path, () => fill(database, filling)).catch(async (error: unknown) => {
+    const filled = await describeDamage(path, () => fill(database, filling)).catch(async (error: unknown) => {
       if (last === undefined || database.dialect === 'pglite') throw error
       const outcome = await outcomeOf(database, last.transaction)
-      if (outcome === 'committed') return last.trail
+      if (outcome === 'committed') return last
       if (outcome === 'aborted') throw error
       undo.move()
       throw unknownOutcome(config.dataDir, error)
     })
     undo.move()
-    if (!trail.ok)
+    if (!filled.trail.ok)
       io.err(
-        `Warning: the audit trail was not intact when the backup was made: entry ${trail.seq} is wrong or missing.`,
+        `Warning: the audit trail was not intact when the backup was made: entry ${filled.trail.seq} is wrong or missing.`,
       )
     if (database.dialect === 'pglite') await database.exec('analyze') // PostgreSQL does this by itself
+    return filled.inForce
   })
-  if (json === true) return io.out(formatJson({ ...counts, created: head.created }))
+  if (json === true) return io.out(formatJson({ ...counts, created: head.created, inForce }))
   io.out(`${formatCounts(counts)} restored, as they were at ${head.created}.`)
+  const rows = revocable.flatMap(({ name, what, revoke }) => {
+    const ids = inForce[name]
+    return ids.length === 0 ? [] : [[what, String(ids.length), revoke, shortened(ids)]]
+  })
+  if (rows.length === 0) return
+  io.out('These are in force, as they were then. Revoke again what was revoked later, before the service starts:')
+  printTable(io.out, ['in force', 'count', 'command', ''], rows, new Set(['count']))
+}
+
+/** Every kind of thing that can be revoked. `statement` selects the ids of those that are in force. */
+const revocable = [
+  {
+    name: 'tagBatches',
+    what: 'tag batches',
+    revoke: 'touchstone tag batch revoke',
+    statement: "select id from tag_batch where status <> 'revoked' order by created_at, id",
+  },
+  {
+    name: 'attestationKeys',
+    what: 'attestation keys',
+    revoke: 'touchstone attest key revoke',
+    statement: `select 'attest-' || left(encode(address, 'hex'), 16) as id from attestation_key where status <> 'revoked' order by valid_from, address`,
+  },
+  {
+    name: 'issuerKeys',
+    what: 'issuer keys',
+    revoke: 'touchstone issuer revoke',
+    statement: 'select id from issuer_key where revoked_at is null order by length(id), id',
+  },
+  {
+    name: 'apiKeys',
+    what: 'API keys',
+    revoke: 'touchstone key revoke',
+    statement: 'select id from api_key where revoked_at is null order by created_at, id',
+  },
+  {
+    name: 'approvals',
+    what: 'open requests',
+    revoke: 'touchstone approval reject',
+    statement: "select id from approval where status = 'PENDING' order by pk",
+  },
+] as const
+
+type InForce = Readonly<Record<(typeof revocable)[number]['name'], readonly string[]>>
+
+async function readInForce(sql: Sql): Promise<InForce> {
+  const found: Partial<Record<keyof InForce, readonly string[]>> = {}
+  for (const { name, statement } of revocable)
+    found[name] = (await sql.query<{ id: string }>(statement)).map(({ id }) => id)
+  return found as InForce
+}
+
+const mostShown = 10
+
+function shortened(ids: readonly string[]): string {
+  return `${ids.slice(0, mostShown).join(', ')}${ids.length > mostShown ? ', …' : ''}`
 }
 
 /**
@@ -118,8 +176,9 @@ async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
 }
 
 type Trail = Awaited<ReturnType<typeof verifyAudit>>
+type Filled = { readonly trail: Trail; readonly inForce: InForce }
 /** All that is left is COMMIT. `transaction` is its number in PostgreSQL. */
-type LastStep = { readonly transaction: string; readonly trail: Trail }
+type LastStep = Filled & { readonly transaction: string }
 
 type Filling = {
   readonly path: string
@@ -129,8 +188,8 @@ type Filling = {
   readonly atLast: (step: LastStep) => void
 }
 
-/** Reads the file again and writes it. Returns the check of the audit trail that came with it. Any difference from the first reading rolls everything back. */
-async function fill(database: Database, { path, head, reading, staged, atLast }: Filling): Promise<Trail> {
+/** Reads the file again and writes it. Returns the check of the audit trail and what is in force. Any difference from the first reading rolls everything back. */
+async function fill(database: Database, { path, head, reading, staged, atLast }: Filling): Promise<Filled> {
   const known = readMigrations()
   return await database.transaction(async (sql) => {
     await beginRestore(sql, head, known)
@@ -147,11 +206,11 @@ async function fill(database: Database, { path, head, reading, staged, atLast }:
     }
     await rows.flush()
     await endRestore(sql, heads, known)
-    const trail = await verifyAudit(sql)
+    const filled = { trail: await verifyAudit(sql), inForce: await readInForce(sql) }
     const [row] = await sql.query<{ transaction: string }>('select pg_current_xact_id()::text as transaction')
     await staged.place()
-    atLast({ transaction: row?.transaction ?? '', trail })
-    return trail
+    atLast({ transaction: row?.transaction ?? '', ...filled })
+    return filled
   })
 }
 

@@ -86,6 +86,7 @@ export async function openTagKeyStore({
   alone = createQueue(),
   readingMs = 1_000,
   waitMs = 1_000,
+  onLifted = () => {},
 }: {
   readonly folder: string
   readonly keyFile: KeyFileOptions | null
@@ -100,6 +101,8 @@ export async function openTagKeyStore({
   readonly readingMs?: number
   /** Milliseconds that a tap waits for a reading. */
   readonly waitMs?: number
+  /** Called once for batches that the key file has as revoked and the database as active, as after a restore of an older backup. */
+  readonly onLifted?: (ids: readonly string[]) => void
 }): Promise<TagKeyStore> {
   const path = tagKeyFile(folder)
   const appPath = join(folder, 'tag-app-keys.json')
@@ -126,6 +129,9 @@ export async function openTagKeyStore({
   await inTurn(readFile)
   for (const record of records()) await note(record)
   await readRows()
+  const active = new Set(rows.filter(({ status }) => status === 'active').map(({ id }) => id))
+  const lifted = records().filter(({ id, status }) => status === 'revoked' && active.has(id))
+  if (lifted.length > 0) onLifted(lifted.map(({ id }) => id))
 
   /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
   async function use(next: readonly BatchKeyRecord[]): Promise<void> {

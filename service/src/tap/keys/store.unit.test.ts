@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { embeddedBatch, newBatch, publicSettings, type BatchRecord, type BatchStatus } from './batch.ts'
 import { seal } from '../../lib/sealed/file.ts'
@@ -186,6 +186,21 @@ describe('keys that are replaced while the verifier runs', () => {
     statuses.set('raced', 'retired')
     await Promise.all([store.writeStatus('raced'), store.writeStatus('raced')])
     assert.deepEqual(await inFile(), ['retired'])
+  })
+
+  it('are reported at a start where they are revoked in the file and active in a restored database', async () => {
+    const { store, path } = await openStore()
+    for (const id of ['revoked', 'lifted', 'retired', 'whole']) await store.add(testBatch({ id }))
+    for (const id of ['revoked', 'lifted', 'retired']) {
+      statuses.set(id, 'revoked')
+      await store.writeStatus(id)
+    }
+    statuses.set('lifted', 'active')
+    statuses.set('retired', 'retired') // as after --lift-revocation on another machine
+    const reported: (readonly string[])[] = []
+    const options = { folder: dirname(path), keyFile: { kek, demo: true }, shared }
+    await openTagKeyStore({ ...options, onLifted: (ids) => reported.push(ids) })
+    assert.deepEqual(reported, [['lifted']])
   })
 
   it('come into the database with the next reload, where that did not answer when the batch was made', async () => {

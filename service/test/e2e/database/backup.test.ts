@@ -111,6 +111,14 @@ describe('a backup', { skip: noPostgres }, () => {
     const restored = await first.run('restore', file)
     assert.equal(restored.exit, 0, restored.err)
     assert.match(restored.out, /^\d+ rows of \d+ tables and \d files restored, as they were at 20/)
+    for (const line of [
+      /^tag batches +\d+ +touchstone tag batch revoke +.*\bchips\b/m,
+      /^attestation keys +1 +touchstone attest key revoke +attest-[0-9a-f]{16}$/m,
+      /^issuer keys +2 +touchstone issuer revoke +key-1, key-2$/m,
+      /^API keys +\d+ +touchstone key revoke +[a-z0-9]{8}/m,
+      /^open requests +1 +touchstone approval reject +[a-z0-9]{12}$/m,
+    ])
+      assert.match(restored.out, line)
     assert.ok(first.database)
     assert.deepEqual(await rowsOf(first.database), original)
     const again = join(first.folder, 'again.backup')
