@@ -30,7 +30,12 @@ import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
 import type { BrandTheme } from '../pages/brands/theme.ts'
 import { readThemes } from './themes.ts'
-import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
+import {
+  createStatusBits,
+  createStatusIndexes,
+  type StatusBits,
+  statusCandidates,
+} from '../passport/signing/status-list.ts'
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
 import { createReplayLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
@@ -272,7 +277,7 @@ export async function openComponents(
       examples: config.demo ? demoTokens : [],
       themes: config.roles.has('verification') ? readThemes(config.pages.themeDir) : [],
     },
-    statusIndexOf: createStatusIndexes(statusIndexes),
+    statusIndexOf: createStatusIndexes(statusIndexes, statusCandidates(config.tap.pepper ?? config.tap.kek)),
     statusBits: createStatusBits({ reader, store: statusIndexes }),
     operations,
     writer,

@@ -1,9 +1,9 @@
 /**
  * Status lists of signed passports (W3C Bitstring Status List 1.0). `suspension` is set while an item is FLAGGED or its seal is opened,
  * and once it is RECYCLED, `revocation` once it is RECYCLED. The form of UNTP names only `suspension`, which therefore says all of it. An
- * item has one index, the same in both lists, chosen at random so that neighbours reveal nothing.
+ * item has one index, the same in both lists, that looks random without a secret, so that neighbours reveal nothing.
  */
-import { randomInt } from 'node:crypto'
+import { createHmac, randomInt } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord, isSealOpened } from '@touchstone/verdict'
@@ -29,10 +29,21 @@ const mostTaken = listEntries / 2
 /** The newest list is counted again after this part of its room. So many processes fill no list beyond its half. */
 const countedPart = 64
 
+/**
+ * Derives the indexes that a token tries, in order. A restored database has lost the newest ones, and finds them again by the secret. Without
+ * a secret they are random: an index that anybody could compute would name its item.
+ */
+export function statusCandidates(secret: Uint8Array | null): (tokenId: bigint, attempt: number) => number {
+  if (secret === null) return () => randomInt(listEntries)
+  const key = createHmac('sha256', secret).update('touchstone status indexes').digest()
+  return (tokenId, attempt) =>
+    createHmac('sha256', key).update(`${tokenId} ${attempt}`).digest().readUInt32BE() % listEntries
+}
+
 /** Finds or allocates the index of a token. */
 export function createStatusIndexes(
   store: Pick<StatusStore, 'find' | 'claim' | 'newest'>,
-  random: (below: number) => number = randomInt,
+  candidateOf = statusCandidates(null),
 ) {
   let open = { list: 1, uncounted: 0 }
 
@@ -51,7 +62,7 @@ export function createStatusIndexes(
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const known = await store.find(tokenId)
       if (known !== null) return known
-      const at = { list: await openList(), index: random(listEntries) }
+      const at = { list: await openList(), index: candidateOf(tokenId, attempt) }
       if (await store.claim(tokenId, at)) return at
     }
     throw new ServiceError('INTERNAL', 'No status index could be allocated.')

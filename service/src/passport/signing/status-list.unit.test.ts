@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { _checkCredential } from '@digitalbazaar/vc'
 import { checkStatus, decodeList } from '@digitalbazaar/vc-bitstring-status-list'
@@ -8,7 +9,14 @@ import { documentsOf, keysOf, proofSuite } from '../../../test/support/passport/
 import { passportOf } from '../credential.ts'
 import { generateIssuerKeys } from './issuer-keys.ts'
 import { createSigner, snapshotOf, type SignedProfile } from './signer.ts'
-import { createStatusBits, createStatusIndexes, encodeList, listEntries, statusListCredential } from './status-list.ts'
+import {
+  createStatusBits,
+  createStatusIndexes,
+  encodeList,
+  listEntries,
+  statusCandidates,
+  statusListCredential,
+} from './status-list.ts'
 import { assetFlags, type StateCode, zeroAddress } from '@touchstone/verdict'
 import { ServiceError } from '../../lib/errors.ts'
 
@@ -124,6 +132,31 @@ describe('a status index', () => {
         { list: 1, index: 7 },
         { list: 1, index: 9 },
       ],
+    )
+  })
+
+  it('is found again where the store has lost it, by the secret alone', async () => {
+    const indexesOf = (secret: Uint8Array | null, { store } = tableStore()) =>
+      createStatusIndexes(store, statusCandidates(secret))
+    const [secret, tokens] = [randomBytes(32), Array.from({ length: 50 }, (_none, token) => BigInt(token))]
+    const all = (indexOf: ReturnType<typeof indexesOf>) => Promise.all(tokens.map(indexOf))
+    const before = await all(indexesOf(secret))
+    assert.deepEqual(await all(indexesOf(secret)), before)
+    for (const other of [randomBytes(32), null]) {
+      const shared = (await all(indexesOf(other))).filter(({ index }, at) => index === before[at]?.index)
+      assert.ok(shared.length < 3, 'no other secret, and no public value, leads to it')
+    }
+    const { store, rows } = tableStore()
+    const [first] = before
+    assert.ok(first)
+    rows.set(99n, first)
+    const [second, again] = [await indexesOf(secret, { store, rows })(0n), tableStore()]
+    assert.notDeepEqual(second, first)
+    again.rows.set(99n, first)
+    assert.deepEqual(
+      await indexesOf(secret, again)(0n),
+      second,
+      'a place that was taken before leads to the same next one',
     )
   })
 
