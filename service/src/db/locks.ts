@@ -41,6 +41,11 @@ export const holdersStatement = ([first, second]: Lock): string =>
 export const freeStatement = ([first, second]: Lock): string =>
   `select pg_try_advisory_xact_lock_shared(${first}, ${second}) as free`
 
+/** Selects whether a service holds a lock of this database: one that leads the index, or a gateway. Others cannot be seen. */
+export const serviceStatement = `select exists (select from pg_locks where locktype = 'advisory' and granted
+     and ((classid = ${locks.indexLeader[0]} and objid = ${locks.indexLeader[1]}) or classid = 84532004)
+     and database = (select oid from pg_database where datname = current_database())) as runs`
+
 /** Returns the statement that waits for a lock and holds it until the transaction ends. */
 export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`
 

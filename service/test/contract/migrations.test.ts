@@ -9,6 +9,7 @@ import { eventually } from '../support/wait.ts'
 import { copyEmptyPglite } from '../support/database/pglite.ts'
 import { testFolder } from '../support/folder.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
+import { holderLock, locks } from '../../src/db/locks.ts'
 import { migrate, readMigrations, undoMigration } from '../../src/db/migrate.ts'
 
 const all = readMigrations()
@@ -62,6 +63,11 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
       const undoable = all.slice(all.findLastIndex(({ undo }) => undo === undefined) + 1).toReversed()
       // Every command opens the embedded database anew, which takes a second.
       const typed = engine === 'PGlite' ? undoable.slice(0, 1) : undoable
+      for (const lock of database === undefined ? [] : [locks.indexLeader, holderLock(7)]) {
+        const service = await database?.hold(lock)
+        assert.match((await run('migrate', '--undo', '--yes')).err, /^A service runs on this schema\. End all services/)
+        await service?.release()
+      }
       for (const { name } of typed) {
         const asked = await run('migrate', '--undo')
         assert.equal(asked.exit, 1)

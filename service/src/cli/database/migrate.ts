@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Database } from '../../db/database.ts'
 import { type Cluster, distribute, readCluster } from '../../db/cluster/distribute.ts'
-import { type HeldLock, locks } from '../../db/locks.ts'
+import { type HeldLock, locks, serviceStatement } from '../../db/locks.ts'
 import {
   appliedMigrations,
   isNamed,
@@ -177,8 +177,7 @@ async function undoNewest(
   all: readonly Migration[],
   { name, isSure }: { readonly name: string | null; readonly isSure: boolean },
 ): Promise<number> {
-  if (session.running !== null)
-    throw new CommandError('A service runs on this schema. End it first: its next start would bring the schema back.')
+  if (session.running !== null) throw serviceRuns()
   if (!exists(session)) throw new CommandError('There is no database yet.')
   return withDatabase(session, async (database) => {
     const newest = [...(await appliedMigrations(database)).keys()].at(-1)
@@ -190,11 +189,18 @@ async function undoNewest(
     const { undo } = migration
     if (undo === undefined) throw new CommandError(`${newest} cannot be reverted: restore a backup instead.`)
     if (!isSure) throw new CommandError(`${newest}: ${parseLoss(undo)} Repeat the command with --yes to revert it.`)
+    if ((await database.query<{ runs: boolean }>(serviceStatement))[0]?.runs === true) throw serviceRuns()
     if (!(await undoMigration(database, { ...migration, undo }, { onWaiting: waiting(session.io) })))
       throw new CommandError('Another process migrates at this moment: check again with touchstone migrate --check.')
     session.io.out(`${newest} is reverted. A start with MIGRATE=on would apply it again.`)
     return 0
   })
+}
+
+function serviceRuns(): CommandError {
+  return new CommandError(
+    'A service runs on this schema. End all services first: the next start brings the schema back.',
+  )
 }
 
 /** Returns the first comment, which says what is lost. */
