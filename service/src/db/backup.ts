@@ -4,7 +4,7 @@
  * on as PostgreSQL wrote it, never parsed.
  */
 import type { Database, Sql } from './database.ts'
-import { appliedMigrations, checksumOf, migrateWithin, type Migration } from './migrate.ts'
+import { appliedMigrations, checksumOf, migrateWithin, type Migration, readMigrations } from './migrate.ts'
 
 /** `sequence` is the state of the table's identity column. */
 export type TableHead = Readonly<{
@@ -35,13 +35,20 @@ export async function dumpDatabase(database: Pick<Database, 'transaction'>, writ
     await sql.query(`set local timezone = 'UTC'`)
     const tables = await tablesOf(sql)
     const unknown = tables.find((name) => ![...keptTables, ...leftOutTables].includes(name))
-    if (unknown !== undefined)
-      throw new Error(
-        `This version does not know the table ${unknown}: back up with the version that made it, or remove what is not Touchstone's.`,
-      )
-    await writer.schema(await schemaOf(sql))
+    const schema = await schemaOf(sql)
+    if (unknown !== undefined) throw new Error(unknownTable(unknown, schema))
+    await writer.schema(schema)
     for (const table of keptTables) if (tables.includes(table)) await dumpTable(sql, table, writer)
   })
+}
+
+/** A table that a newer version may have made must not be taken for a stranger's. */
+function unknownTable(table: string, { migrations }: SchemaHead): string {
+  const known = new Set(readMigrations().map(({ name }) => name))
+  const newer = migrations.findLast(({ name }) => !known.has(name))
+  return newer === undefined
+    ? `This version does not know the table ${table}: back up with the version that made it, or remove what is not Touchstone's.`
+    : `This version does not know the table ${table} of the database, and a newer version has migrated it (${newer.name}): back up with that.`
 }
 
 /** Returns all tables except UNLOGGED ones, which a crash empties anyway. */

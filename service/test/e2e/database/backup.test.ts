@@ -379,7 +379,14 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.deepEqual(await readdir(busy.settings.DATA_DIR), ['keys'])
     assert.deepEqual(await readdir(place.folder), [])
     assert.match((await full.run('restore', file)).err, /A service runs on the data folder/)
-    assert.match((await place.run('backup', join(place.folder, 'new'))).err, /does not know the table other/)
+    const refusal = async () => (await place.run('backup', join(place.folder, 'new'))).err
+    assert.match(await refusal(), /does not know the table other: .* remove what is not Touchstone's\.$/)
+    await place.database?.exec(`create table migration (name text primary key, checksum text);
+      insert into migration values ('9999-other.sql', '')`)
+    assert.match(
+      await refusal(),
+      /other of the database, and a newer version has migrated it \(9999-other\.sql\): back up with that\.$/,
+    )
     assert.deepEqual(await readdir(place.folder), [])
   })
 
