@@ -70,8 +70,12 @@ async function verify(
   const kept = given === undefined ? [] : [typeof given === 'string' ? await openGiven(session, given) : given]
   const verified = await verifyAudit(store.database, [...signed, ...kept])
   if (!verified.ok) {
-    const other = verified.kept === undefined ? '' : ` It does not agree with the head ${describeHead(verified.kept)}.`
-    throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing.${other}`)
+    // A trail that was written anew from an earlier entry on differs from a head in the entry of the head only.
+    const other =
+      verified.kept === undefined
+        ? '.'
+        : `, and entries before it may be. It does not agree with the head ${describeHead(verified.kept)}.`
+    throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing${other}`)
   }
   if (json === true) return io.out(formatJson({ intact: true, head: verified.head, signedHeads: signed }))
   io.out(`${verified.head.seq} entries, each as it was written.`)

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { encodeAbiParameters, encodeFunctionData, keccak256, type Hex } from 'viem'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
-import { auditHead } from '../../../src/db/audit.ts'
+import { appendAudit, auditHead, formatHead } from '../../../src/db/audit.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -232,22 +232,26 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
     const used = item.tag.next()
     const ask = async (url: string) => (await fetch(`${url}/api/verify?${queryOf(used)}`)).text()
     assert.match(await ask(world.url), /"verified":true/)
-    const { seq, hash } = await auditHead(database)
+    const kept = await auditHead(database)
     const backup = join(folder, 'touchstone.backup')
     const env = { BACKUP_KEY: '5e'.repeat(32) }
     const made = await touchstone(['backup', backup], { ...world.settings, ...env }).ended
     assert.equal(made.exit, 0, made.err)
+    for (let entries = 0; entries < 3; entries += 1) await appendAudit(database, '{}')
+    const newer = await auditHead(database)
     const next = await openOwnDatabase()
     try {
       const places = { DATABASE_URL: next.url, DATA_DIR: join(folder, 'new') }
       const words = { ...env, BACKUP: backup, NEW_DATABASE_URL: next.url, NEW_DATA_DIR: places.DATA_DIR }
       const lost = { DATABASE_DIRECT_URL: database.url }
       assert.match(await done(title, 0, { ...words, ...lost }), /can be restored[^]*restored, as they were at/)
+      assert.match(await done(title, 1, { ...words, ...lost, HEAD: formatHead(kept) }), /each as it was written/)
+      const isLost = new RegExp(`entry ${kept.seq + 1n} is wrong or missing, and entries before it may be`)
+      assert.match((await type(title, 1, { ...words, ...lost, HEAD: formatHead(newer) })).err, isLost)
       const url = await restarted({ ...places, TAP_WINDOW_SECONDS: '0' })
       assert.match(await ask(url), /"reason":"replayed"/)
       assert.equal((await tapped(item.tag, url))['verified'], true)
-      const out = await done(title, 1, { ...places, HEAD: `${seq}:${hash}` })
-      assert.match(out, /each as it was written[^]*all agree with the chain/)
+      assert.match(await done(title, 2, places), /all agree with the chain/)
     } finally {
       await service?.close(200)
       service = undefined
