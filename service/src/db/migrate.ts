@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../lib/async/retry.ts'
+import { reasonOf } from '../lib/errors.ts'
 import type { Database, Sql } from './database.ts'
 import { isLockTimeout, sqlState } from './errors.ts'
 import { locks, lockStatement } from './locks.ts'
@@ -168,6 +169,11 @@ async function withLocks<T>(
       onWaiting?.(name, reportedMs)
     },
   }).catch((error: unknown) => {
+    if (sqlState(error) === insufficientPrivilege)
+      throw new Error(
+        `${name} needs a right that this role lacks: ${reasonOf(error)}. Nothing of it was changed. Run touchstone migrate as the owner of the tables, who may create in the schema and in the database.`,
+        { cause: error },
+      )
     if (!isLocked(error)) throw error
     throw new Error(
       `${name} did not get its locks within ${Math.round(waitedMs() / 1000)} s: another process migrates, or a long transaction holds a table that it changes. Nothing was changed. Look into pg_stat_activity, then run touchstone migrate again.`,
@@ -175,6 +181,8 @@ async function withLocks<T>(
     )
   })
 }
+
+const insufficientPrivilege = '42501'
 
 function* randomPauses(): Generator<number, never> {
   for (;;) yield 300 + Math.random() * 700

@@ -1,5 +1,6 @@
 /** `touchstone migrate`: what is missing, what was done, what can be taken back; other statements do not queue behind it. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -132,6 +133,27 @@ describe('a migration beside others', { skip: noPostgres }, () => {
       return { migrating }
     })
     assert.deepEqual(await migrated.migrating, [change.name])
+  })
+
+  it('names itself and the right that the role lacks', async () => {
+    const role = `touchstone_app_${randomBytes(6).toString('hex')}`
+    const owned = await openOwnDatabase()
+    await owned.exec(`create role ${role} login password 'app'`)
+    const url = Object.assign(new URL(owned.url), { username: role, password: 'app' }).href
+    const asRole = await openDatabase({ url })
+    try {
+      const names = new RegExp(
+        `^Error: ${all[0]?.name} needs a right .*: permission denied for schema public\\. Nothing`,
+      )
+      await assert.rejects(migrate(asRole), names)
+      await owned.exec(`grant create on schema public to ${role}`)
+      const extension = new RegExp(`^Error: 0005-index\\.sql needs a right .*: permission denied to create extension`)
+      await assert.rejects(migrate(asRole), extension)
+    } finally {
+      await asRole.close()
+      await owned.exec(`drop owned by ${role}; drop role ${role}`)
+      await owned.close()
+    }
   })
 
   it('fails with one sentence, and nothing has changed', async () => {

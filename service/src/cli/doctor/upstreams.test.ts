@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
@@ -56,6 +57,30 @@ describe('the doctor of settings beside others', { skip: noPostgres }, () => {
       )
     } finally {
       await here.exec(`begin read write; alter database ${name} reset default_transaction_read_only; commit`)
+    }
+  })
+
+  it('names the tables to which the role of DATABASE_URL has no rights', async () => {
+    const role = `touchstone_app_${randomBytes(6).toString('hex')}`
+    const granted = await openOwnDatabase('migrated')
+    const url = Object.assign(new URL(granted.url), { username: role, password: 'app' }).href
+    const rights = () => foundOf({ DATABASE_URL: url, DATABASE_DIRECT_URL: granted.url }, /rights|has the schema/)
+    try {
+      await granted.exec(`create role ${role} login password 'app'`)
+      await granted.exec(`grant select, insert, update, delete, truncate on all tables in schema public to ${role}`)
+      assert.deepEqual(await rights(), ['ok: PostgreSQL answers, and has the schema of this program.'])
+      await granted.exec(`revoke all on offered_message, rate_window from ${role}`)
+      const [schema, ...rest] = await rights()
+      assert.deepEqual(
+        [schema, rest],
+        [
+          'ok: PostgreSQL answers, and has the schema of this program.',
+          ['wrong: The role of DATABASE_URL has no rights to offered_message, rate_window.'],
+        ],
+      )
+    } finally {
+      await granted.exec(`drop owned by ${role}; drop role ${role}`)
+      await granted.close()
     }
   })
 

@@ -6,6 +6,7 @@ import { keccak256 } from 'viem'
 import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'
+import { keptTables } from '../../db/backup.ts'
 import { isMissingDatabase } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
 import { UnfitDatabaseError } from '../../db/postgres/fitness.ts'
@@ -55,14 +56,36 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
       clockFinding('the database', Number(row?.now)),
       ...(missing.length > 0
         ? []
-        : await findingsOf('keys', 'Copy the file from the instance that has them.', () =>
-            checkIssuerKeys(config, database),
-          )),
+        : [
+            ...(await findingsOf('database', rightsRemedy, () => checkRights(config.store))),
+            ...(await findingsOf('keys', 'Copy the file from the instance that has them.', () =>
+              checkIssuerKeys(config, database),
+            )),
+          ]),
     ]
   } finally {
     await database.close()
   }
 }
+
+/** Tables that another role made may be closed to that of DATABASE_URL, which DATABASE_DIRECT_URL need not have. */
+async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Promise<readonly Finding[]> {
+  if (url === null) return []
+  const { openDatabase } = await import('../../db/database.ts')
+  const options = { url, directUrl: directUrl ?? url, poolSize: 1, statementTimeoutMs: 5_000 }
+  const database = await openDatabase(options)
+  const closed = await database
+    .query<{ name: string }>(closedStatement, [`{${[...keptTables, 'rate_window'].join(',')}}`])
+    .finally(() => database.close())
+  if (closed.length === 0) return []
+  const tables = closed.map(({ name }) => name).join(', ')
+  return [wrong('database', `The role of DATABASE_URL has no rights to ${tables}.`, rightsRemedy)]
+}
+
+const rightsRemedy = 'Grant them as the owner of the tables: «Two roles of the database» in docs/operators-handbook.md.'
+
+const closedStatement = `select relname as name from pg_class where relnamespace = current_schema()::regnamespace
+  and relname = any($1::text[]) and not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')) order by 1`
 
 /** Lists are read from the first database while the replica is away, so that this is a warning. */
 export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<readonly Finding[]> {
