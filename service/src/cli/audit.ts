@@ -70,7 +70,7 @@ async function verify(
   const kept = given === undefined ? [] : [typeof given === 'string' ? await openGiven(session, given) : given]
   const verified = await verifyAudit(store.database, [...signed, ...kept])
   if (!verified.ok) {
-    // A trail that was written anew from an earlier entry on differs from a head in the entry of the head only.
+    // A trail that was written anew is whole in itself. It differs in the entry of the head, however early it begins.
     const other =
       verified.kept === undefined
         ? '.'

@@ -101,7 +101,7 @@ export async function openTagKeyStore({
   readonly readingMs?: number
   /** Milliseconds that a tap waits for a reading. */
   readonly waitMs?: number
-  /** Called once for batches that the key file has as revoked and the database as active, as after a restore of an older backup. */
+  /** Called at the start for batches that the file has as revoked and the database as active. A restore leaves them so. */
   readonly onLifted?: (ids: readonly string[]) => void
 }): Promise<TagKeyStore> {
   const path = tagKeyFile(folder)
