@@ -146,7 +146,7 @@ export function tagStore(sql: Sql) {
       (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
     /**
      * Adds a batch, or updates its settings but not its status and brands. Settings without a fingerprint of keys (`keys/shared.ts`) replace none that
-     * have one. Returns false when nothing was written, as where the id has another epoch.
+     * have one. Returns false where the id has another epoch.
      */
     putBatch: async (
       batch: Omit<RegisteredBatch, 'status' | 'createdAt'> & { status?: BatchStatus },
@@ -209,14 +209,21 @@ SELECT newer, created, CASE WHEN NOT newer AND created IS NOT NULL AND $8::text 
 /** `import_tag` keeps the 0 of a tag that was registered before it was written. */
 const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 AND epoch = $2 AND baseline_counter = 0'
 
-const putStatement = `
-INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
-ON CONFLICT (id) DO UPDATE
-SET settings = EXCLUDED.settings || CASE WHEN b.settings ? 'brands' THEN jsonb_set('{}', '{brands}', b.settings -> 'brands') ELSE '{}' END
-WHERE b.epoch = EXCLUDED.epoch AND (EXCLUDED.settings ? 'keys' OR NOT b.settings ? 'keys') RETURNING id`
+/** A version without fingerprints of keys overwrites `settings` alone. Where they have no fingerprint, those of `kept_settings` count. */
+const knownSettings = `CASE WHEN b.settings ? 'keys' THEN b.settings
+  WHEN b.kept_settings ? 'keys' THEN b.kept_settings || ${brandsOf('b.settings')}
+  ELSE ${brandsOf('b.kept_settings')} || b.settings END`
 
-const brandsStatement = `
-UPDATE tag_batch SET settings = jsonb_strip_nulls(jsonb_set(settings, '{brands}', $2::jsonb)) WHERE id = $1 RETURNING id`
+const nextSettings = `CASE WHEN EXCLUDED.settings ? 'keys' OR NOT (${knownSettings}) ? 'keys'
+  THEN EXCLUDED.settings || ${brandsOf(`(${knownSettings})`)} ELSE ${knownSettings} END`
+
+const putStatement = `
+INSERT INTO tag_batch AS b (id, epoch, status, settings, kept_settings) VALUES ($1, $2, $3, $4::jsonb, $4::jsonb)
+ON CONFLICT (id) DO UPDATE SET settings = ${nextSettings}, kept_settings = ${nextSettings} WHERE b.epoch = EXCLUDED.epoch RETURNING id`
+
+const branded = `jsonb_strip_nulls(jsonb_set(${knownSettings}, '{brands}', $2::jsonb))`
+
+const brandsStatement = `UPDATE tag_batch AS b SET settings = ${branded}, kept_settings = ${branded} WHERE id = $1 RETURNING id`
 
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz
@@ -226,9 +233,14 @@ const useStatement = `
 SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age
 FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
-const batchStatement = 'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch'
+const batchStatement = `SELECT id, epoch, status, (${knownSettings})::text AS settings, created_at AS "createdAt" FROM tag_batch b`
 
 type StoredRow = Omit<RegisteredBatch, 'settings'> & { readonly settings: string }
+
+/** The functions are immutable: Citus takes no others in ON CONFLICT. */
+function brandsOf(settings: string): string {
+  return `coalesce(jsonb_set('{}', '{brands}', ${settings} -> 'brands'), '{}')`
+}
 
 function parseBatch(row: StoredRow): RegisteredBatch {
   return { ...row, settings: JSON.parse(row.settings) as unknown }

@@ -4,16 +4,18 @@ import { randomBytes } from 'node:crypto'
 import { copyFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../../db/database.ts'
+import { migrate, migrationsTo, readMigrations, undoMigration } from '../../db/migrate.ts'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { testBatch, testTag } from '../../../test/support/tap/tags.ts'
 import { createReplayLedger } from '../replay-ledger.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { createTagHash } from '../tag-hash.ts'
-import { tagStore } from '../tag-registry.ts'
+import { batchBrands, tagStore } from '../tag-registry.ts'
 import { createVerifyTap } from '../verify-tap.ts'
-import type { BatchRecord } from './batch.ts'
+import { type BatchRecord, keyFingerprint, publicSettings } from './batch.ts'
 import { writeKeyFile } from './key-file.ts'
+import { sharedSettings } from './shared.ts'
 import { openTagKeyStore, tagKeyFile } from './store.ts'
 
 const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
@@ -25,12 +27,12 @@ describe('the keys of a batch on several instances', () => {
 
   let instances = 0
   /** An instance with a key folder, by default of its own. `answer` gives what a tap gets there. */
-  async function instance(folder = testFolder()) {
-    const shared = tagStore(database)
+  async function instance(folder = testFolder(), sql = database) {
+    const shared = tagStore(sql)
     const store = await openTagKeyStore({ folder, keyFile, shared, readingMs: 0 })
     const { keys, missing } = store
     const authenticate = createAuthenticate({ keys })
-    const ledger = createReplayLedger({ sql: database })
+    const ledger = createReplayLedger({ sql })
     const verifyTap = createVerifyTap({
       keys,
       missing,
@@ -104,7 +106,7 @@ describe('the keys of a batch on several instances', () => {
 
   it('are not compared where no fingerprint is in the database, or the batch is not', async () => {
     const { id, one, other, tag } = await pair()
-    await database.query(`update tag_batch set settings = settings - 'keys' where id = $1`, [id])
+    await database.query(`update tag_batch set settings = settings - 'keys', kept_settings = null where id = $1`, [id])
     await writeKeyFile(tagKeyFile(one.folder), [testBatch({ id })], keyFile)
     await one.store.reload()
     assert.deepEqual([await one.answer(tag.next()), await other.answer(tag.next())], ['unknown_batch', 'tapped'])
@@ -112,6 +114,57 @@ describe('the keys of a batch on several instances', () => {
     assert.deepEqual([await restarted.store.missing(), await other.store.missing()], [[], []], 'a start writes none')
     await database.query('delete from tag_batch where id = $1', [id])
     assert.equal(await other.answer(tag.next()), 'tapped')
+  })
+
+  it('stay, with their brands, when a version without fingerprints writes the settings anew at its start', async () => {
+    await using opened = new AsyncDisposableStack()
+    const upgraded = opened.adopt(await openEmptyPglite('none'), (it) => it.close())
+    await migrate(upgraded, migrationsTo(readMigrations(), '0057') ?? [])
+    const [id, taken, tags] = [newId(), newId(), tagStore(upgraded)]
+    const [former, next, last] = [testBatch({ id }), testBatch({ id }), testBatch({ id })]
+    const settings = sharedSettings(next, await keyFingerprint(next), [await keyFingerprint(former)])
+    const branded = JSON.stringify({ ...settings, brands: ['A'] })
+    await upgraded.query('insert into tag_batch (id, epoch, settings) values ($1, 0, $2::jsonb)', [id, branded])
+    await migrate(upgraded)
+
+    const [tag, nextTag, lastTag] = await Promise.all([former, next, last].map((batch) => testTag(copyOf(batch))))
+    const [stale, newest] = [await instance(testFolder(), upgraded), await instance(testFolder(), upgraded)]
+    await writeKeyFile(tagKeyFile(stale.folder), [former], keyFile)
+    await writeKeyFile(tagKeyFile(newest.folder), [next], keyFile)
+    const startOfBefore = () =>
+      upgraded.query(
+        `insert into tag_batch as b (id, epoch, status, settings) values ($1, 0, 'active', $2::jsonb)
+         on conflict (id) do update set settings = excluded.settings where b.epoch = excluded.epoch`,
+        [id, JSON.stringify(publicSettings(former))],
+      )
+    for (let starts = 0; starts < 2; starts += 1) {
+      await startOfBefore()
+      for (const each of [stale, newest]) await each.store.reload()
+      assert.equal(await stale.answer(tag?.next() ?? assert.fail()), 'not_configured')
+      assert.equal(await newest.answer(nextTag?.next() ?? assert.fail()), 'tapped')
+      assert.equal(
+        (await (await instance(testFolder(), upgraded)).store.add({ ...copyOf(former), id: taken })).ok,
+        false,
+      )
+      assert.deepEqual(batchBrands((await tags.batch(id))?.settings), ['A'])
+    }
+
+    // The version before has fingerprints in the settings alone.
+    const ofBefore = JSON.stringify(sharedSettings(last, await keyFingerprint(last), [await keyFingerprint(next)]))
+    await upgraded.query('update tag_batch set settings = $2::jsonb where id = $1', [id, ofBefore])
+    await writeKeyFile(tagKeyFile(stale.folder), [last], keyFile)
+    await stale.store.reload()
+    assert.equal(await newest.answer(nextTag?.next() ?? assert.fail()), 'not_configured')
+    assert.equal(await stale.answer(lastTag?.next() ?? assert.fail()), 'tapped')
+    await instance(stale.folder, upgraded)
+    await startOfBefore()
+    assert.equal(await newest.answer(nextTag?.next() ?? assert.fail()), 'not_configured')
+    assert.equal(await stale.answer(lastTag?.next() ?? assert.fail()), 'tapped')
+    const { settings: known } = (await tags.batch(id)) ?? assert.fail()
+    for (const { undo = '', ...added } of readMigrations().toReversed())
+      if (added.name > '0058') await undoMigration(upgraded, { ...added, undo })
+    const [row] = await upgraded.query<{ settings: string }>('select settings::text from tag_batch')
+    assert.deepEqual(JSON.parse(row?.settings ?? ''), known, 'nor does the undo lose them')
   })
 
   it('are others when the epoch or the input of the MAC is another', async () => {
