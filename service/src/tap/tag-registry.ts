@@ -197,7 +197,8 @@ const counts = `(registered_at IS NOT NULL
   OR NOT EXISTS (SELECT FROM tag_batch b WHERE b.id = tag.batch_id AND b.status = 'revoked'))`
 
 const counterStatement = `
-SELECT CASE WHEN batch_id = $3 OR ${counts} THEN last_counter ELSE coalesce((former_counters ->> $3)::int, 0) END AS counter
+SELECT CASE WHEN batch_id = $3 OR ${counts} THEN last_counter ELSE greatest((former_counters ->> $3)::int,
+  (former_counters ->> ('*' || epoch::text))::int, CASE WHEN own_counter IS DISTINCT FROM last_counter THEN last_counter END, 0) END AS counter
 FROM tag WHERE uid = $1 AND epoch = $2`
 
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
