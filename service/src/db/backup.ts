@@ -4,7 +4,7 @@
  * on as PostgreSQL wrote it, never parsed.
  */
 import type { Database, Sql } from './database.ts'
-import { appliedMigrations, checksumOf, migrateWithin, type Migration, readMigrations } from './migrate.ts'
+import { appliedMigrations, isTextOf, migrateWithin, type Migration, readMigrations } from './migrate.ts'
 
 /** `sequence` is the state of the table's identity column. */
 export type TableHead = Readonly<{
@@ -118,7 +118,7 @@ export function schemaRefusal({ migrations }: SchemaHead, known: readonly Migrat
     const own = known.find((migration) => migration.name === name)
     if (own === undefined)
       return `The backup is of a newer version: it has ${name}, which this one lacks. Restore it with that version.`
-    if (checksumOf(own) !== checksum)
+    if (!isTextOf(own, checksum))
       return `Migration ${name} was changed since the backup: restore it with the version that made it.`
   }
   return null

@@ -93,9 +93,9 @@ export async function missingMigrations(sql: Sql, migrations: readonly Migration
   return migrations.filter((migration) => {
     const checksum = applied.get(migration.name)
     if (checksum === undefined) return true
-    if (checksum === checksumOf(migration)) return false
+    if (isTextOf(migration, checksum)) return false
     throw new Error(
-      `Migration ${migration.name} was changed after it ran. Restore the original file, or start with an empty database.`,
+      `Migration ${migration.name} was changed after it ran: run the version that applied it, and back up with that version first.`,
     )
   })
 }
@@ -108,6 +108,17 @@ export async function appliedMigrations(sql: Sql): Promise<ReadonlyMap<string, s
     'select name, checksum from migration order by name collate "C"',
   )
   return new Map(rows.map(({ name, checksum }) => [name, checksum]))
+}
+
+/** Checksums of texts that checkouts before 0.1.0 ran. They make the same schema as the present text, together with later migrations. */
+const earlierTexts: Readonly<Record<string, string>> = {
+  '0040-batch-of-a-tapped-tag.sql': '5a0681a03e25c1c3eaeb500c6081633a540addec4482e450512dfbfa5cf59f41',
+  '0053-payments-by-block.sql': '9ad50ad12bf818b141523ddf6e4a064c91ad396f06080fc4dc0f9cf5a7de2e10',
+}
+
+/** Returns whether the checksum is that of the migration's text, now or in an earlier checkout. */
+export function isTextOf(migration: Migration, checksum: string): boolean {
+  return checksum === checksumOf(migration) || checksum === earlierTexts[migration.name]
 }
 
 export function checksumOf({ script }: Pick<Migration, 'script'>): string {

@@ -7,11 +7,12 @@ import { after, before, describe, it } from 'node:test'
 import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
 import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { eventually } from '../support/wait.ts'
-import { copyEmptyPglite } from '../support/database/pglite.ts'
+import { copyEmptyPglite, openEmptyPglite } from '../support/database/pglite.ts'
 import { testFolder } from '../support/folder.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
+import { schemaRefusal } from '../../src/db/backup.ts'
 import { holderLock, locks } from '../../src/db/locks.ts'
-import { migrate, readMigrations, undoMigration } from '../../src/db/migrate.ts'
+import { checksumOf, migrate, migrationsTo, readMigrations, undoMigration } from '../../src/db/migrate.ts'
 
 const all = readMigrations()
 const [newest, before8] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
@@ -211,6 +212,44 @@ describe('a migration beside others', { skip: noPostgres }, () => {
 })
 
 describe('the files of migrations', () => {
+  it('are accepted in the earlier texts that checkouts ran and backed up, and refused in any other', async () => {
+    const [own, block] = [
+      '; own := null\n    ; select x.batch_id into own from tag x where',
+      '\n      order by x.registered_at is null, x.epoch desc limit 1\n    ; is_elsewhere := coalesce(own <> batches[n], false)',
+    ]
+    const earlierTexts: Readonly<Record<string, (script: string) => string>> = {
+      '0040': (script) =>
+        script
+          .replace('seen timestamptz; own text; is', 'seen timestamptz; is')
+          .replace(own, '; is_elsewhere := coalesce(batches[n] <> (select x.batch_id from tag x where')
+          .replace(block, `${block.split('\n    ;')[0]}), false)`),
+      '0053': (script) => script.replace(/^-- An operator .*\n/m, '').replaceAll('if not exists ', ''),
+    }
+    const allWith = (texts: typeof earlierTexts) =>
+      all.map((one) => ({ ...one, script: texts[one.name.slice(0, 4)]?.(one.script) ?? one.script }))
+    const headOf = (migrations: typeof all) => ({
+      migrations: migrations.map((one) => ({ name: one.name, checksum: checksumOf(one) })),
+      contract: null,
+    })
+    const earlier = allWith(earlierTexts)
+    const changed = earlier.filter((one, at) => one.script !== all[at]?.script)
+    assert.deepEqual(
+      changed.map(({ name }) => name.slice(0, 4)),
+      ['0040', '0053'],
+    )
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await openEmptyPglite('none'), (it) => it.close())
+    await migrate(database, migrationsTo(earlier, '0053') ?? [])
+    assert.equal((await migrate(database)).at(-1), newest)
+    assert.equal(schemaRefusal(headOf(earlier), all), null)
+
+    const other = allWith({ '0053': (script) => `${script}--\n` })
+    const refusal = /^Error: Migration 0053-\S+ was changed after it ran: .* back up with that version first\.$/
+    await database.query("update migration set checksum = 'other' where name like '0053%'")
+    await assert.rejects(migrate(database), refusal)
+    assert.match(schemaRefusal(headOf(other), all) ?? '', /^Migration 0053-\S+ was changed since the backup/)
+  })
+
   it('have each number once', () => {
     const numbers = all.map(({ name }) => name.slice(0, 4))
     assert.equal(new Set(numbers).size, numbers.length, numbers.join())
