@@ -40,7 +40,7 @@ describe('the keys of a batch on several instances', () => {
       ledger,
       tagHash: createTagHash({ scheme: 'keccak-uid' }),
     })
-    // A wrong key decrypts one tap of 85 to something like a PICC block, so that the reason of a counterfeit is chance.
+    // The reason of a counterfeit is chance: a wrong key decrypts one tap of 85 to a PICC block.
     const answer = async (tap: { picc: string; cmac: string }) => (await verifyTap(tap)).kind
     return { folder, store, answer }
   }
