@@ -43,9 +43,10 @@ import { clientAddresses, clientKeys } from '../http/client-ip.ts'
 import type { OnUpgrade } from '../http/listener.ts'
 import { identified } from '../http/request.ts'
 import { withDocument } from '../http/static-document.ts'
-import { ofContract } from '../index/contract.ts'
+import { ofContract, wholeIndex } from '../index/contract.ts'
 import { refreshAssetItem } from '../index/assets.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
+import { classStore } from '../index/queries/classes.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
 import { createChannelStore } from '../payments/channels/store.ts'
@@ -254,8 +255,11 @@ const indexWaitMs = 2_000
 async function openGraphql({ config, components, limits, metrics, log }: Opening): Promise<OpenHost> {
   const { database, apiKeys, reader, indexer, lists } = components
   const contract = components.contract.toLowerCase() as Hex
-  const storesOf = (from: typeof database | typeof lists.database) =>
-    liveStores(indexStores(ofContract(from, contract)), reader)
+  const storesOf = (from: typeof database | typeof lists.database) => {
+    const own = ofContract(from, contract)
+    return liveStores(indexStores(own, wholeIndex(own)), reader)
+  }
+  const whole = wholeIndex(ofContract(database, contract))
   const stores = storesOf(database)
   lists.start()
   const keys = await components.attestationKeys()
@@ -279,6 +283,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     }),
     mutationResolvers({
       ...components,
+      classes: classStore(whole),
       transfers: components.transferReads,
       awaitIndexed: (block) => {
         reader.dropHead(block)
@@ -289,7 +294,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
       forgeryLimiter: limits.limiterOf(config.limits.forgedTaps, { scope: 'forged-taps' }),
       log,
     }),
-    subscriptionResolvers({ dispatcher, outbox, load, log }),
+    subscriptionResolvers({ dispatcher, outbox, branded: outboxStore(whole), load, log }),
     tapResolvers,
   )
   // The embedded database runs one statement at a time. A second one that waits would only delay those of others.

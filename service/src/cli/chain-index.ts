@@ -89,7 +89,7 @@ function formatDifferences({ length }: readonly Difference[]): string {
 async function rebuild(session: Session, { yes, json }: { yes?: true; json?: true }): Promise<void> {
   if (yes !== true)
     throw new CommandError(
-      'Lists and history are incomplete while the index is rebuilt. Repeat the command with --yes.',
+      'Lists of GraphQL and histories are not available while the index is rebuilt. Repeat the command with --yes.',
     )
   await rebuildIndex(chainOf(session).database)
   const block = await catchUpWithHead(session)

@@ -24,6 +24,8 @@ export type GraphqlContext = {
   readonly requestId: string
   /** Left out for events of subscriptions. */
   readonly cost?: number
+  /** The read of `_meta` where the operation asks for it. Its other reads begin after this one. */
+  readonly metaRead?: Promise<unknown>
   /** Aborted once no further field of a mutation may begin. */
   readonly tooLate?: AbortSignal
   /** Notes in the audit trail that a mutation was refused. It never throws. */
@@ -42,7 +44,7 @@ export type NoteRefusal = (refusal: Refusal, by: Actor) => Promise<void>
 export type CreateContext = (
   key: ApiKey,
   requestId: string,
-  operation?: { readonly listing: boolean; readonly cost: number },
+  operation?: { readonly listing: boolean; readonly cost: number; readonly asksMeta?: boolean },
 ) => GraphqlContext
 
 /** An operation reads one database: `listStores`, which may be a few seconds behind, when it only lists, else `stores`. */
@@ -55,11 +57,14 @@ export function contextFactory(
   return (key, requestId, operation) => {
     const all = operation?.listing === true ? listStores : stores
     const own = key.brands === null ? all : scopedStores(all, key.brands)
-    const lists = lanedStores(own, (work) => turns.read(key.id, work))
+    const metaRead = operation?.asksMeta === true ? own.meta() : undefined
+    metaRead?.catch(() => {}) // `_meta` shows the fault
+    const ownLists = lanedStores(own, (work) => turns.read(key.id, work))
+    const lists = metaRead === undefined ? ownLists : { ...ownLists, meta: () => metaRead }
     const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
     const verbs = new Set(verbsOf(key.scopes))
     const context = { key, verbs, requestId, noteRefusal, lists, loaders: createLoaders(lists), turns }
-    return operation === undefined ? context : { ...context, cost: operation.cost }
+    return operation === undefined ? context : { ...context, cost: operation.cost, ...(metaRead && { metaRead }) }
   }
 }
 

@@ -2,6 +2,7 @@
 import { GraphQLError } from 'graphql'
 import { CostError, maxPlanCost } from '../db/cost.ts'
 import { isTimeout } from '../db/errors.ts'
+import { IndexIncompleteError } from '../index/contract.ts'
 import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
 import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -81,6 +82,7 @@ function describeFault(fault: Error, requestId: string, log: Log): { code: Graph
     return { code: 'TOO_COMPLEX', message }
   }
   if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
+  if (fault instanceof IndexIncompleteError) return { code: 'INDEX_INCOMPLETE', message: fault.message }
   const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
   if (error instanceof ServiceError && (error.code === 'CHAIN_UNAVAILABLE' || error.code === 'DATABASE_UNAVAILABLE')) {
     log.warn('request failed', { code: error.code, requestId, reason: reasonOf(error.cause) })
@@ -88,6 +90,14 @@ function describeFault(fault: Error, requestId: string, log: Log): { code: Graph
   }
   log.error('request failed', { code: 'INTERNAL', requestId, reason: reasonOf(fault) })
   return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }
+}
+
+/** Returns null where the index does not know all products yet, so that the caller goes by the chain. */
+export function nullIfIncomplete<T>(read: Promise<T>): Promise<T | null> {
+  return read.catch((error: unknown) => {
+    if (error instanceof IndexIncompleteError) return null
+    throw error
+  })
 }
 
 /** Wraps the reason of a rejected execution. */

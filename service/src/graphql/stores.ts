@@ -10,15 +10,17 @@ import { tapQueries } from '../tap/log/queries.ts'
 
 export type IndexStores = ReturnType<typeof indexStores>
 
-/** The queries of the index over one database. */
-export function indexStores(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
+
+/** The queries of the index over one database. Reads whose answer may be that there is none go over `whole` (index/contract.ts). */
+export function indexStores(database: IndexDatabase, whole = database) {
   return {
-    products: productStore(database),
-    transfers: transferStore(database),
-    history: historyStore(database),
-    past: pastStore(database),
-    groups: groupStore(database),
+    products: productStore(whole),
+    transfers: transferStore(whole),
+    history: historyStore(whole),
+    past: pastStore(whole),
+    groups: groupStore(whole),
     meta: () => readMeta(database),
-    taps: tapQueries(database),
+    taps: tapQueries(database, whole),
   }
 }

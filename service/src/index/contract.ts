@@ -1,11 +1,12 @@
 /**
- * The contract whose events the index has. Another one is served by no reader: after CHAIN_CONTRACT was changed, or where instances of two
- * contracts share a database, the same token id is another product.
+ * Which index its readers may take. It has the events of one contract: after CHAIN_CONTRACT was changed, or where instances of two contracts
+ * share a database, the same token id is another product. And it lacks products until it has arrived at the head of the chain.
  */
 import type { Hex } from '@touchstone/verdict'
 import { hex } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
+import { sleep } from '../lib/async/sleep.ts'
 import { databaseUnavailable } from '../lib/errors.ts'
 
 type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
@@ -46,3 +47,63 @@ export function ofContract(database: IndexDatabase, contract: Hex): IndexDatabas
 
 /** An index that is empty takes the contract of its next leader. */
 const contractStatement = `select ${hex('contract')} as contract from index_cursor where number >= 0`
+
+/** The index lacks an unknown part of the products: it was never filled, or is filled again after a rebuild. Retryable. */
+export class IndexIncompleteError extends Error {
+  constructor() {
+    super('The index is being filled, so that it does not know all products yet. Ask again in a few seconds.')
+    this.name = 'IndexIncompleteError'
+  }
+}
+
+/** Milliseconds from the last block to the arrival at most, in most cases. A rebuild takes from seconds to hours. */
+const mostPatienceMs = 1_000
+const arrivalPollMs = 25
+/** Reads that a rebuild or another leader disturbed. */
+const mostReads = 3
+
+/**
+ * Returns the database for reads whose answer may be that there is none. They throw an IndexIncompleteError from a rebuild until a leader has
+ * arrived at the head, also where the rebuild began after their snapshot: TRUNCATE empties tables for all snapshots.
+ */
+export function wholeIndex(database: IndexDatabase, { patienceMs = mostPatienceMs } = {}): IndexDatabase {
+  let known: bigint | null = null
+  let moved: { number: bigint | undefined; at: number } = { number: undefined, at: performance.now() }
+
+  /** Returns the epoch under which the index is whole; null while it is not. */
+  async function look(): Promise<bigint | null> {
+    const [row] = await database.query<{ number: bigint; epoch: bigint; arrived: boolean }>(arrivedStatement)
+    if (row?.arrived === true) return row.epoch
+    if (row?.number !== moved.number) moved = { number: row?.number, at: performance.now() }
+    return null
+  }
+
+  /** Waits a little where the index has moved just now. */
+  const arrival = singleFlight(async (): Promise<bigint> => {
+    for (const began = performance.now(); ; await sleep(arrivalPollMs)) {
+      const epoch = await look()
+      if (epoch !== null) return epoch
+      if (performance.now() - Math.min(began, moved.at) >= patienceMs) throw new IndexIncompleteError()
+    }
+  })
+
+  async function whole<T>(read: () => Promise<T>): Promise<T> {
+    for (let reads = 0; reads < mostReads; reads += 1) {
+      const before = known ?? (await arrival())
+      const result = await read()
+      const after = await look()
+      known = after
+      if (after === before) return result
+    }
+    throw new IndexIncompleteError()
+  }
+
+  return {
+    dialect: database.dialect,
+    query: (...given) => whole(() => database.query(...given)),
+    transaction: (...given) => whole(() => database.transaction(...given)),
+  }
+}
+
+/** A leader passes its arrival on to the next one; a rebuild does not. */
+const arrivedStatement = `select number, epoch, number >= 0 and coalesce(fed_epoch = epoch, false) as arrived from index_cursor`

@@ -6,7 +6,9 @@ import { testDatabases } from '../../test/support/database/databases.ts'
 import { alice } from '../../test/support/index/rows.ts'
 import { indexSteps, minted } from '../../test/support/index/steps.ts'
 import type { Database } from '../db/database.ts'
-import { indexStore } from './store.ts'
+import { IndexIncompleteError, wholeIndex } from './contract.ts'
+import { productStore } from './queries/products.ts'
+import { indexStore, rebuildIndex } from './store.ts'
 
 const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
 
@@ -144,5 +146,83 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(arrived, true)
       assert.doesNotMatch(statements.join('\n'), /from (history|registration|outbox|asset)/)
       assert.equal((await announced())?.n, 3_200)
+    })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`reads of the whole index in ${name}`, { skip }, () => {
+    it('wait for the arrival at the head, and say that a product is none only of an index that was whole throughout', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      let onRead: () => Promise<unknown> = async () => {}
+      let afterRead: (rows: unknown) => Promise<unknown> = async () => {}
+      const query: Database['query'] = async (text, values) => {
+        const isRead = /from asset/.test(text)
+        if (isRead) await onRead()
+        const rows = await database.query(text, values)
+        if (isRead) await afterRead(rows)
+        return rows as never
+      }
+      const products = productStore(wholeIndex({ ...database, query }, { patienceMs: 0 }))
+      const ids = async () => (await products.byTokens([1n, 2n])).map(({ tokenId }) => tokenId)
+      const lead = async () => (await indexStore(database).lead(alice))?.epoch ?? 0n
+      const fill = async (events = minted(1n)) => {
+        const step = await indexSteps(database)
+        await step(1, events)
+      }
+      const arrive = async () => assert.ok(await indexStore(database).arrive(await lead(), () => false))
+
+      await assert.rejects(ids(), IndexIncompleteError, 'an index without a leader')
+      await lead()
+      await assert.rejects(ids(), IndexIncompleteError, 'an index that was never filled')
+      await fill([])
+      await assert.rejects(ids(), IndexIncompleteError, 'its first backfill')
+      await arrive()
+      assert.deepEqual(await ids(), [], 'a chain without products')
+      await lead()
+      assert.deepEqual(await ids(), [], 'under another leader')
+
+      await rebuildIndex(database)
+      await fill()
+      await assert.rejects(ids(), IndexIncompleteError, 'a rebuild')
+      await arrive()
+      assert.deepEqual(await ids(), [1n])
+
+      onRead = () => rebuildIndex(database)
+      await assert.rejects(ids(), IndexIncompleteError, 'a rebuild that begins during the read')
+      onRead = async () => {}
+      await fill()
+      await arrive()
+      assert.deepEqual(await ids(), [1n])
+      let emptied: unknown
+      afterRead = async (rows) => {
+        afterRead = async () => {}
+        emptied = rows
+        await fill()
+        await arrive()
+      }
+      onRead = async () => {
+        onRead = async () => {}
+        await rebuildIndex(database)
+      }
+      assert.deepEqual([await ids(), emptied], [[1n], []], 'a rebuild that begins and ends during the read')
+    })
+
+    it('wait a little for an arrival that is due', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      const step = await indexSteps(database)
+      await step(1, minted(1n))
+      const asked = Promise.withResolvers<void>()
+      const query: Database['query'] = async (text, values) => {
+        asked.resolve()
+        return database.query(text, values)
+      }
+      const products = productStore(wholeIndex({ ...database, query }, { patienceMs: 60_000 }))
+      const found = products.byTokens([1n])
+      await asked.promise
+      const led = await indexStore(database).lead(alice)
+      assert.ok(await indexStore(database).arrive(led?.epoch ?? 0n, () => false))
+      assert.equal((await found).length, 1)
     })
   })

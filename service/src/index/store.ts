@@ -336,8 +336,9 @@ async function clearAll(database: Pick<Database, 'query' | 'transaction' | 'dial
 
 async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
   if ((await sql.query(resetStatement, [epoch])).length === 0 && epoch !== null) return false
+  // Readers of an earlier block hold that table first: none sees it whole and others empty.
   await sql.query(
-    'truncate history, transfer, asset, product_count, product_total, product_group, product_name, index_block',
+    'truncate index_block, history, transfer, asset, product_count, product_total, product_group, product_name',
   )
   await unlinkCounted(sql)
   return true

@@ -52,8 +52,7 @@ export const errorCodes = {
     graphql: 'BAD_USER_INPUT',
   },
   PERSISTED_QUERY_NOT_SUPPORTED: {
-    meaning:
-      'The service keeps no documents by their hash. The message is `PersistedQueryNotSupported`, which clients compare.',
+    meaning: 'The service keeps no documents by their hash. Clients compare the message `PersistedQueryNotSupported`.',
     remedy: 'Send the text of the document in `query`. Clients of Apollo and urql do so by themselves.',
     graphql: 'PERSISTED_QUERY_NOT_SUPPORTED',
   },
@@ -260,6 +259,11 @@ export const errorCodes = {
     tool: true,
     graphql: 'DATABASE_UNAVAILABLE',
     a2a: ['DATABASE_UNAVAILABLE', -32_603, 503, 'UNAVAILABLE'],
+  },
+  INDEX_INCOMPLETE: {
+    meaning: 'The index is being filled, for the first time or again. It cannot say yet what does not exist.',
+    remedy: 'Ask again in a few seconds; `_meta` says how far it is. Keyless reads answer meanwhile.',
+    graphql: 'INDEX_INCOMPLETE',
   },
   HISTORY_UNAVAILABLE: {
     meaning:

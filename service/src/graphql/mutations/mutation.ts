@@ -40,10 +40,10 @@ export function rejectedAt(field: string, message: string) {
   return rejected([{ field, message }])
 }
 
-/** The payload of a step of the lifecycle. The product is null while the index is behind. */
+/** The payload of a step of the lifecycle. The product is null while the index is behind. A fault of its read is one of that field alone. */
 export async function productPayload(tokenId: bigint, result: MutationOutcome, { loaders }: GraphqlContext) {
   if (!result.ok) return rejected(result.errors, result.txHash)
-  const product = result.indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
+  const product = result.indexed ? () => loaders.productByToken.clear(tokenId).load(tokenId) : null
   return { success: true, errors: [], txHash: result.txHash, product }
 }
 

@@ -17,6 +17,7 @@ import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext } from '../context.ts'
 import { modelError, type ModelDeps } from './models.ts'
 import { isFilled, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
+import { nullIfIncomplete } from '../errors.ts'
 import { mutation, ownedKey, rejected, rejectedAt, storedKey, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
 
@@ -107,7 +108,7 @@ export function createRegisterProduct(
   async function mintedProduct(product: KeyedProduct, { tokenIds, indexed }: Written, { loaders }: GraphqlContext) {
     const [tokenId] = tokenIds
     if (tokenId === undefined) return null
-    const found = indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
+    const found = indexed ? await nullIfIncomplete(loaders.productByToken.clear(tokenId).load(tokenId)) : null
     return found ?? unindexedProduct(product, tokenId)
   }
 

@@ -13,6 +13,7 @@ import type { TransferRow } from '../../index/queries/transfers.ts'
 import { answerRequest, answers, offerOf, type OfferTerms } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
+import { nullIfIncomplete } from '../errors.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
 import { answerErrors, howToSign, invalidationErrors, longestMessage, offerErrors } from './typed-data.ts'
@@ -73,7 +74,7 @@ export function createTransferMutations(
     const request = { kind: 'initiateTransferBySig', ...call, signature } as const
     const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
     if (result.ok) {
-      const indexed = result.indexed ? await indexedTransfer(context, id) : null
+      const indexed = result.indexed ? await nullIfIncomplete(indexedTransfer(context, id)) : null
       const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
       return { success: true, errors: [], txHash: result.txHash, transfer }
     }
@@ -144,7 +145,7 @@ export function createTransferMutations(
     })
     if (!result.ok) return rejected(result.errors, result.txHash)
     const isBehind = result.mined && !result.indexed
-    const transfer = isBehind ? null : await indexedTransfer(context, id)
+    const transfer = isBehind ? null : () => indexedTransfer(context, id)
     return { success: true, errors: [], txHash: result.txHash, transfer }
   }
 

@@ -12,6 +12,7 @@ import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf }
 import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
+import { nullIfIncomplete } from '../errors.ts'
 import { rejected } from './mutation.ts'
 
 /** How a caller gets the signature of each step. */
@@ -222,7 +223,7 @@ async function wasOffered(
   { loaders }: GraphqlContext,
 ): Promise<boolean> {
   if (nonce === 0 || nonce > offer.nonce) return false
-  const product = await loaders.productByToken.load(tokenId)
+  const product = await nullIfIncomplete(loaders.productByToken.load(tokenId))
   const isComplete = (product?.indexed?.number ?? -1n) >= block.number
   return !isComplete || (await loaders.transferById.load(`${tokenId}-${nonce}`)) !== null
 }

@@ -136,6 +136,23 @@ for (const { name, open, skip } of testDatabases())
       }
     })
 
+    it('reads the block of _meta before any list of its operation', async () => {
+      const done: string[] = []
+      const query: Database['query'] = async (text, values) => {
+        const of = /compared_at/.test(text) ? 'meta' : /from asset/.test(text) ? 'list' : null
+        if (of === 'list') done.push(of)
+        const rows = await database.query<never>(text, values)
+        if (of === 'meta') done.push(of)
+        return rows
+      }
+      const other = await startGraphql({ ...database, query })
+      const { errors } = await other.ask(
+        'query { products { edges { node { id } } } product(id: 1) { id } ...meta } fragment meta on Query { _meta { block { number } } }',
+      )
+      await other.end()
+      assert.deepEqual([errors, done], [[], ['meta', 'list', 'list']])
+    })
+
     it('names a product that was minted elsewhere by its token, and its tag by the commitment', async () => {
       const { product } = await data(
         `query ($id: ID!) { product(id: $id) { id name brand tagId metadata { origin } } }`,

@@ -129,8 +129,15 @@ export async function executeWithin(
   return cost === undefined ? result : { ...result, extensions: costExtensions(cost) }
 }
 
+/** Every list then holds at the block of `_meta`, or at a later one. */
+async function executeAfterMeta(args: ExecutionArgs): Promise<ExecutionResult> {
+  await (args.contextValue as GraphqlContext).metaRead?.catch(() => {})
+  return execute(args)
+}
+
 async function query(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
-  return settledWithin(execute(args), timeoutMs, () => ({
+  const { metaRead } = args.contextValue as GraphqlContext
+  return settledWithin(metaRead === undefined ? execute(args) : executeAfterMeta(args), timeoutMs, () => ({
     errors: [graphqlError('TOO_COMPLEX', `The operation took longer than ${timeoutMs / 1_000} s.`)],
   }))
 }

@@ -32,12 +32,13 @@ import { graphqlError } from '../errors.ts'
 import { isObject } from '../../lib/json.ts'
 import { defaultPage, maxPage } from '../queries/pages.ts'
 
-/** `listing`: the operation reads lists only. `args` lack the context. */
+/** `listing`: the operation reads lists only. `asksMeta`: it asks for the block of the index. `args` lack the context. */
 type Prepared =
   | {
       readonly ok: true
       readonly kind: OperationDefinitionNode['operation']
       readonly listing: boolean
+      readonly asksMeta: boolean
       readonly cost: number
       readonly args: Required<Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>>
     }
@@ -112,6 +113,7 @@ export function createPrepareOperation({
       ok: true,
       kind: operation.operation,
       listing: isListing(document, operation),
+      asksMeta: rootFields(document, operation).includes('_meta'),
       cost,
       args: { schema, document, operationName: operationName ?? null, variableValues },
     }
@@ -160,15 +162,20 @@ function variablesError(value: unknown): Parameters<typeof graphqlError> | null 
 const lists = new Set(['products', 'transfers', '__typename', '__schema', '__type'])
 
 /** Returns whether a valid query reads lists only, so that a database a few seconds behind may answer it. */
-export function isListing(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): boolean {
+export function isListing(document: DocumentNode, operation: OperationDefinitionNode): boolean {
+  return operation.operation === 'query' && rootFields(document, operation).every((name) => lists.has(name))
+}
+
+/** Returns the names of the fields that a valid operation asks for first, those of its fragments among them. */
+function rootFields(document: DocumentNode, { selectionSet }: OperationDefinitionNode): readonly string[] {
   const fragments = fragmentsOf(document)
-  const onlyLists = ({ selections }: SelectionSetNode): boolean =>
-    selections.every((node) => {
-      if (node.kind === Kind.FIELD) return lists.has(node.name.value)
+  const namesOf = ({ selections }: SelectionSetNode): readonly string[] =>
+    selections.flatMap((node) => {
+      if (node.kind === Kind.FIELD) return [node.name.value]
       const spread = spreadOf(node, fragments)
-      return spread !== undefined && onlyLists(spread)
+      return spread === undefined ? [] : namesOf(spread)
     })
-  return operation === 'query' && onlyLists(selectionSet)
+  return namesOf(selectionSet)
 }
 
 /** Limits on the shape of a document. Fragments count where they are spread. */

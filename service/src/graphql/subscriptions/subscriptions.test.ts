@@ -6,6 +6,7 @@ import { testDatabases } from '../../../test/support/database/databases.ts'
 import { alice, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
 import type { Database } from '../../db/database.ts'
+import { IndexIncompleteError, wholeIndex } from '../../index/contract.ts'
 import { formatPosition, outboxChannel, outboxStore, parsePosition } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
 import { contextFactory, createLoaders, type GraphqlContext } from '../context.ts'
@@ -97,6 +98,27 @@ for (const { name, open, skip } of testDatabases())
       await insertAsset(database, { tokenId: 7 })
       assert.equal(seqOf(await late.next()), 1n)
       await Promise.all([early.return(), late.return()])
+    })
+
+    it('come while the index is being filled, with an error in place of their product', async () => {
+      const filling = indexStores(database, wholeIndex(database, { patienceMs: 0 }))
+      const load = payloadLoader(
+        () => createLoaders(filling),
+        () => alice,
+      )
+      const resolvers = subscriptionResolvers({
+        dispatcher,
+        outbox: outboxStore(database),
+        load,
+        log: createLog(() => {}),
+      })
+      const document = parse(`subscription { events(after: "${after}") { kind product { id } } }`)
+      const stream = await subscribe({ schema: graphqlSchema(resolvers), document, contextValue })
+      assert.ok(Symbol.asyncIterator in stream)
+      const { value } = await stream.next()
+      await stream.return()
+      assert.equal(JSON.stringify(value?.data), '{"events":{"kind":"VERIFIED","product":null}}')
+      assert.ok(value?.errors?.[0]?.originalError instanceof IndexIncompleteError)
     })
 
     it('come in pages to a key with brands, also empty ones, each from where the one before ended', async () => {

@@ -11,12 +11,13 @@ import {
   parsePosition,
   type Place,
 } from '../../index/outbox.ts'
+import { IndexIncompleteError } from '../../index/contract.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext, Loaders } from '../context.ts'
 import { permits } from '../../access/rights.ts'
-import { graphqlError } from '../errors.ts'
+import { graphqlError, nullIfIncomplete } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
 import { requireTokenId } from '../queries/filter.ts'
 import { defaultPage, isGiven, maxPage } from '../queries/pages.ts'
@@ -27,6 +28,8 @@ import { createEventStream } from './stream.ts'
 export type SubscriptionDeps = {
   readonly dispatcher: Pick<EventDispatcher<SubscriptionEvent>, 'subscribe' | 'newest'>
   readonly outbox: Pick<OutboxStore, 'range' | 'check'>
+  /** The same events for pages of keys with brands. It throws while the index does not know what product an event is of. */
+  readonly branded?: Pick<OutboxStore, 'range'>
   readonly load: LoadPayloads<SubscriptionEvent>
   readonly log: Log
 }
@@ -37,7 +40,13 @@ type EventArguments = {
   readonly productId?: string | null
 }
 
-export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
+export function subscriptionResolvers({
+  dispatcher,
+  outbox,
+  branded = outbox,
+  load,
+  log,
+}: SubscriptionDeps): ResolverMap {
   const resolve = (event: SubscriptionEvent) => event
   const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
     product !== null && (transfer !== null || kind === 'VERIFIED')
@@ -87,7 +96,7 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
         const { key, turns } = context
         const { brands } = key
         const range = { ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 }
-        const found = await turns.read(key.id, () => outbox.range(range))
+        const found = await turns.read(key.id, () => (brands === null ? outbox : branded).range(range))
         if (found === null) throw await goneError()
         const events = found.events.slice(0, size)
         const nodes = (await load(events)).filter(({ product }) => permits(brands, product))
@@ -105,6 +114,12 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
           oldest: formatPosition(oldest),
           newest: formatPosition(newest),
         }
+      },
+    },
+    Event: {
+      product({ product, incomplete }: SubscriptionEvent) {
+        if (incomplete !== null) throw incomplete
+        return product
       },
     },
     Subscription: {
@@ -150,6 +165,8 @@ export type SubscriptionEvent = Readonly<{
   timestamp: string
   productId: string
   product: ProductRow | null
+  /** Says that the index may lack the product because it is being filled. */
+  incomplete: IndexIncompleteError | null
   transfer: TransferRow | null
   cause: AssetEvent | null
   verifiedAt: string
@@ -161,13 +178,16 @@ export type SubscriptionEvent = Readonly<{
 export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex): LoadPayloads<SubscriptionEvent> {
   async function loadOne(event: OutboxEvent, loaders: Loaders): Promise<SubscriptionEvent> {
     const { position, topic, kind, retracts, at, tokenId } = event
+    const product = await loaders.productByToken.load(tokenId).catch(incompleteOf)
+    const isUnknown = product instanceof IndexIncompleteError
     return {
       position,
       kind: kind ?? (topic === 'tap' ? 'VERIFIED' : 'TRANSFER'),
       retracts,
       timestamp: at,
       productId: tokenId.toString(),
-      product: await loaders.productByToken.load(tokenId),
+      product: isUnknown ? null : product,
+      incomplete: isUnknown ? product : null,
       transfer: transferOf(event) ?? (await storedTransfer(event, loaders)),
       cause: causeOf(event),
       verifiedAt: at,
@@ -183,6 +203,12 @@ export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex)
   }
 }
 
+/** Events are not held back until the index is filled: only their products are unknown. */
+function incompleteOf(error: unknown): IndexIncompleteError {
+  if (error instanceof IndexIncompleteError) return error
+  throw error
+}
+
 /** Returns the transfer as the event left it. A later event, or a reorganisation, may have changed it since. */
 function transferOf({ tokenId, payload }: OutboxEvent): TransferRow | null {
   const { id, status, from, to, initiatedAt, initiatedTx } = payload
@@ -194,7 +220,7 @@ function transferOf({ tokenId, payload }: OutboxEvent): TransferRow | null {
 /** Returns the transfer of an event that a version before this one wrote, from the index. */
 async function storedTransfer({ payload: { id, status } }: OutboxEvent, loaders: Loaders): Promise<TransferRow | null> {
   if (id === undefined || status === undefined) return null
-  const stored = await loaders.transferById.load(id)
+  const stored = await nullIfIncomplete(loaders.transferById.load(id))
   return stored && { ...stored, status, settledTx: status === 'PENDING' ? null : stored.settledTx }
 }
 

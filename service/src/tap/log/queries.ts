@@ -50,17 +50,21 @@ type Place = readonly [at: string, id: string]
 type Page = Readonly<{ after: Place | null; backward: boolean; limit: number }>
 type TapQuestion = Page & Readonly<{ tagHash: Hex }>
 
-export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
-  const [briefly, assertCheap] = [briefReads(database), createCostCheck(database)]
+type TapDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
+
+/** Taps of brands are found over `indexed`: the index says what brand a tag is of. */
+export function tapQueries(log: TapDatabase, indexed = log) {
+  const assertCheap = createCostCheck(log)
+  const databaseOf = ({ brands }: TapFilter) => (brands === undefined ? log : indexed)
   const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: Page): Promise<Row[]> => {
     const { text, values } = tapPageStatement(list, filter, page)
-    if (isIndexed(filter)) return database.query<Row>(text, values)
+    if (isIndexed(filter)) return log.query<Row>(text, values)
     await assertCheap(text, values)
-    return briefly.query<Row>(text, values)
+    return briefReads(databaseOf(filter)).query<Row>(text, values)
   }
   const countOf = ({ table, time }: TapList, filter: TapFilter): Promise<number | null> => {
     const values: unknown[] = []
-    return countWithin(database, `select 1 from ${table} where ${conditionOf(time, filter, values)}`, values)
+    return countWithin(databaseOf(filter), `select 1 from ${table} where ${conditionOf(time, filter, values)}`, values)
   }
   return {
     /** Returns one page of taps; backward ones the oldest first. Throws a CostError where PostgreSQL expects that it reads too much. */
@@ -77,7 +81,7 @@ export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'd
           question.backward === backward ? [{ ...question, place }] : [],
         )
         if (asked.length === 0) continue
-        const rows = await database.query<TapRow & { place: number }>(tagsStatement(backward), [
+        const rows = await log.query<TapRow & { place: number }>(tagsStatement(backward), [
           asked.map(({ place }) => place),
           asked.map(({ tagHash }) => tagHash.slice(2)),
           asked.map(({ after }) => after?.[0] ?? null),

@@ -1,16 +1,39 @@
 /** `touchstone index rebuild` in the service that leads the index (spec §4.9). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { newApiKey } from '../../../src/access/api-keys.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { graphqlOf } from '../../support/graphql/client.ts'
+import { keepSecret } from '../../support/evidence.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 
 describe('touchstone index rebuild', () => {
   let world: FaultWorld
+  let graphql: Awaited<ReturnType<typeof graphqlOf>>
   before(async () => {
     world = await startFaultWorld({ INDEX_CHECK_SECONDS: '86400' })
+    graphql = await graphqlOf(world, ['read', 'write', 'taps'])
   })
-  after(() => world?.end())
+  after(async () => {
+    await graphql?.close()
+    await world?.end()
+  })
+
+  /** Asks one field, and returns its value and the codes of all errors. */
+  const ask = (field: string, key?: string) => send(`{ asked: ${field} }`, key)
+  async function send(query: string, key = graphql.key): Promise<[value: unknown, ...codes: unknown[]]> {
+    const response = await fetch(graphql.url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${key}` },
+      body: JSON.stringify({ query }),
+    })
+    const { data, errors = [] } = (await response.json()) as {
+      data: { asked: unknown } | null
+      errors?: { extensions: { code: string } }[]
+    }
+    return [data?.asked ?? null, ...errors.map(({ extensions }) => extensions.code)]
+  }
 
   it('ends when the index was read again, also where the leader has not noticed yet', async () => {
     await world.mint()
@@ -28,5 +51,48 @@ describe('touchstone index rebuild', () => {
     assert.equal(exit, 0, err)
     assert.match(out, /^The index is complete to block \d+\.$/m)
     assert.deepEqual(await database.query('select count(*) from asset'), [{ count: 1n }])
+  })
+
+  it('answers no list and no product until the index has arrived, instead of none', async () => {
+    const id = await world.mint()
+    const { source, indexer, database, apiKeys } = world.components
+    const head = await source.head()
+    assert.ok(await indexer.until(head.number, 600_000))
+    const { text: ofBrand, hash } = newApiKey()
+    keepSecret(ofBrand)
+    await apiKeys.create({ hash, name: 'brand', scopes: ['read', 'write', 'taps'], brands: ['Acme'] })
+    const fields = [
+      `product(id: "${id}") { id }`,
+      `product(id: "${id}", block: { number: ${head.number} }) { id }`,
+      `transfer(id: "${id}-1") { id }`,
+      `node(id: "${id}") { id }`,
+      'products { totalCount }',
+      'products(filter: { nameContains: "none" }) { edges { node { id } } }',
+      `transfers(productId: "${id}") { totalCount }`,
+      'productStats(groupBy: STATE) { totalCount }',
+      `taps(filter: { productId: "${id}" }) { totalCount }`,
+    ]
+    const before = await Promise.all(fields.map((field) => ask(field)))
+    assert.deepEqual(before.filter((answer) => answer.length > 1).length, 0, JSON.stringify(before))
+
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    const asked = world.faults.count('eth_getLogs')
+    world.faults.set({ methods: ['eth_getLogs'], held })
+    const rebuilding = commandsOf(world)('index', 'rebuild', '--yes')
+    await until(() => world.faults.count('eth_getLogs') > asked)
+    for (const field of fields) assert.deepEqual(await ask(field), [null, 'INDEX_INCOMPLETE'], field)
+    const events = `events(first: 1, productId: "${id}") { edges { node { productId product { id } } } }`
+    const [answer, ...codes] = await ask(events)
+    assert.deepEqual(answer, { edges: [{ node: { productId: `${id}`, product: null } }] })
+    assert.deepEqual(codes, ['INDEX_INCOMPLETE'])
+    assert.deepEqual(await ask(events, ofBrand), [null, 'INDEX_INCOMPLETE'])
+    assert.deepEqual(await ask('taps { totalCount }'), [{ totalCount: 0 }], 'the log of taps is no part of the index')
+    assert.deepEqual(await ask('taps { totalCount }', ofBrand), [null, 'INDEX_INCOMPLETE'])
+    const flagging = `mutation { asked: flagProduct(input: { productId: "${id}", reports: [LOST], idempotencyKey: "k" }) { success } }`
+    assert.deepEqual(await send(flagging, ofBrand), [null, 'INDEX_INCOMPLETE'], 'its brand is not known')
+    release()
+    assert.equal((await rebuilding).exit, 0)
+    await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
+    assert.deepEqual(await Promise.all(fields.map((field) => ask(field))), before)
   })
 })

@@ -11,7 +11,7 @@ export type Account = ReturnType<typeof publishedAccounts>[number]
 
 type Json = Readonly<Record<string, unknown>>
 
-export async function graphqlOf(world: World, scopes: readonly ('read' | 'write')[] = ['read', 'write']) {
+export async function graphqlOf(world: World, scopes: readonly ('read' | 'write' | 'taps')[] = ['read', 'write']) {
   const { text: key, hash } = newApiKey()
   await world.components.apiKeys.create({ hash, name: 'test', scopes })
   keepSecret(key)
