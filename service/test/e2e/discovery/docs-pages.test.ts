@@ -310,6 +310,7 @@ function isSetting(word: string): boolean {
 const graphqlWords: Readonly<Record<string, true>> = {
   CHAIN_UNAVAILABLE: true,
   INDEX_BEHIND: true,
+  INDEX_INCOMPLETE: true,
   INDEX_UNAVAILABLE: true,
   INDEX_MISMATCH: true,
 }
