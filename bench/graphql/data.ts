@@ -29,8 +29,8 @@ export async function loadProducts(database: Database, products: number): Promis
       await sql.query(insertTransfers, [products])
     })
   })
-  await database.query(`insert into index_cursor (contract, number, hash, block_time) values
-    ('\\x5fbdb2315678afecb367f032d93f642f64180aa3', 2000, sha256('head'), clock_timestamp()) on conflict (one) do nothing`)
+  await database.query(`insert into index_cursor (contract, number, hash, block_time, epoch, fed_epoch) values
+    ('\\x5fbdb2315678afecb367f032d93f642f64180aa3', 2000, sha256('head'), clock_timestamp(), 1, 1) on conflict (one) do nothing`)
   for (const table of ['asset', 'transfer', 'metadata', 'product_count']) await database.exec(`vacuum analyze ${table}`)
 }
 

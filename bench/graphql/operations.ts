@@ -30,7 +30,7 @@ const countQuery = `query Count($filter: ProductFilter) { products(first: 1, fil
 
 /** A page of 50 products that begins behind `rows` others, and the nineteen after it in steps of 50. */
 export async function pagesBehind(sql: Sql, rows: number): Promise<Operation> {
-  const list = listKey('instant', 'products', parseFilter(null), 'CREATED_AT', 'DESC')
+  const list = listKey('instant', 'products', parseFilter(null), 'CREATED_AT', 'DESC', undefined)
   const places = rows === 0 ? [null] : await placesAt(sql, rows)
   const variables = places.map((place) => ({
     graphql: { first: pageSize, after: place && formatCursor(list.name, place) },

@@ -20,6 +20,7 @@ import { createFormatError } from '../../service/src/graphql/errors.ts'
 import { clientAddresses, clientKeys } from '../../service/src/http/client-ip.ts'
 import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
+import { wholeIndex } from '../../service/src/index/contract.ts'
 import { productStore, type Keyset, type ProductRow } from '../../service/src/index/queries/products.ts'
 import { transferStore } from '../../service/src/index/queries/transfers.ts'
 import { silent } from '../lib/world.ts'
@@ -35,7 +36,7 @@ async function graphqlHost(): Promise<RequestListener> {
   const { text, hash } = newApiKey()
   await keys.create({ hash, name: 'benchmark', scopes: ['read'] })
   console.log(`key ${text}`)
-  const stores = indexStores(database)
+  const stores = indexStores(database, wholeIndex(database))
   const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
   const schema = graphqlSchema(
     queryResolvers({ metadata, chainId: 84532, contract, chainStatus: async () => ({ head: null, isFaulty: false }) }),

@@ -5,6 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { hex } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
+import { createBatcher } from '../lib/async/batch.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { databaseUnavailable } from '../lib/errors.ts'
@@ -70,13 +71,17 @@ export function wholeIndex(database: IndexDatabase, { patienceMs = mostPatienceM
   let known: bigint | null = null
   let moved: { number: bigint | undefined; at: number } = { number: undefined, at: performance.now() }
 
-  /** Returns the epoch under which the index is whole; null while it is not. */
-  async function look(): Promise<bigint | null> {
-    const [row] = await database.query<{ number: bigint; epoch: bigint; arrived: boolean }>(arrivedStatement)
-    if (row?.arrived === true) return row.epoch
-    if (row?.number !== moved.number) moved = { number: row?.number, at: performance.now() }
-    return null
-  }
+  /** Returns the epoch under which the index is whole; null while it is not. Each look begins after its call; many share one statement. */
+  const lookOf = createBatcher<null, bigint | null>({
+    maxItems: Infinity,
+    async run(calls) {
+      const [row] = await database.query<{ number: bigint; epoch: bigint; arrived: boolean }>(arrivedStatement)
+      const isWhole = row?.arrived === true
+      if (!isWhole && row?.number !== moved.number) moved = { number: row?.number, at: performance.now() }
+      return calls.map(() => (isWhole ? row.epoch : null))
+    },
+  })
+  const look = () => lookOf(null)
 
   /** Waits a little where the index has moved just now. */
   const arrival = singleFlight(async (): Promise<bigint> => {
