@@ -1,6 +1,7 @@
 /** The instance that writes the index is killed and stays away until the other has taken over. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault } from './fault.ts'
+import { hiddenLogs } from '../../../service/test/support/fault-rpc.ts'
 import type { Instance } from '../services/instance.ts'
 
 /** A follower takes over within this time. */
@@ -36,7 +37,7 @@ const repairMs = 60_000
 
 export const logsEmpty: Fault = {
   about:
-    'both providers answer eth_getLogs with an empty list; the leader must notice, and read the blocks again afterwards',
+    'both providers answer eth_getLogs with an empty list, which no header contradicts; the leader must notice, and read the blocks again afterwards',
   wishes: ({ instances }) =>
     Object.fromEntries(instances.map(({ name }) => [name, { env: { INDEX_CHECK_SECONDS: '1', CHAIN_CACHE: 'head' } }])),
   async strike({ instances, chain }, ms, record) {
@@ -46,7 +47,7 @@ export const logsEmpty: Fault = {
         if (await holds()) return true
       return false
     }
-    for (const provider of chain.providers) provider.set('hide-logs')
+    for (const provider of chain.providers) provider.set(hiddenLogs)
     await delay(ms)
     if (!(await holdsWithin(differs))) record.broke('no instance noticed that the logs were hidden')
     for (const provider of chain.providers) provider.set('none')

@@ -49,6 +49,11 @@ const answerFaults = {
   }),
 }
 
+/** Takes the filter of logs from a block, whose header cannot be checked then: its logs may be hidden. For `rewrite`. */
+export function withoutFilter(method: string, result: unknown): unknown {
+  return method.startsWith('eth_getBlockBy') && result !== null ? { ...result, logsBloom: undefined } : result
+}
+
 /** Faults of the list that answers a batch. */
 const batchFaults = {
   'batch-drop': (answers: Answer[]) => answers.slice(1),
@@ -113,6 +118,12 @@ export type FaultRpc = Readonly<{
   struck: () => number
   close: () => Promise<void>
 }>
+
+/** A provider that hides all logs, whose headers do not show it. */
+export const hiddenLogs: Fault = {
+  name: 'hide-logs',
+  rewrite: (method, _params, result) => withoutFilter(method, result),
+}
 
 /** Listens on a free port of 127.0.0.1. `target` is the URL of the real node; it is asked in the turn that `inTurn` gives. */
 export async function startFaultRpc({

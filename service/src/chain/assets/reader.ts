@@ -47,8 +47,9 @@ export type AssetReaderOptions = Readonly<{
   /** Tokens in one call, and calls under way at one time. */
   maxBatch?: number
   concurrency?: number
-  /** Heads between two audits of the cache by events. */
+  /** Heads between two audits of the cache by events, and the time after which one is due in any case. */
   auditEvery?: number
+  auditMs?: number
   /** Monotonic milliseconds. */
   now?: () => number
   log: Log
@@ -234,7 +235,9 @@ function openProvenReads(options: ReadsOptions, cache: AssetCache): Reads {
 
 /** Opens reads by `eth_call`, with logs as the reason to drop what was kept. */
 function openReads(options: ReadsOptions, cache: AssetCache): Reads {
-  const { source, contract, interface: kind, maxBatch = 1000, auditEvery = 16, now, log } = options
+  const { source, contract, interface: kind, maxBatch = 1000, now, log } = options
+  // A reader that is always asked has 16 heads in 3.2 s.
+  const { auditEvery = 16, auditMs = 3_200 } = options
   const detect = createEncodingDetector({ source, contract, interface: kind })
   let encoding: CallEncoding | undefined
 
@@ -255,8 +258,20 @@ function openReads(options: ReadsOptions, cache: AssetCache): Reads {
   const window = createWindow()
   const sample = () => Math.min(maxBatch, encoding?.maxBatch ?? 0)
   const audit = (alarm: (reason: string) => void) =>
-    createAudit({ source, cache, window, alarm, log, read: readAgain, every: auditEvery, sample })
-  return { invalidator: createLogInvalidator({ source, cache, window, audit, now, log }), encodingAt, maxBatch }
+    createAudit({
+      source,
+      cache,
+      window,
+      alarm,
+      now,
+      log,
+      read: readAgain,
+      every: auditEvery,
+      everyMs: auditMs,
+      sample,
+    })
+  const follower = { source, cache, window, audit, maxIdleMs: auditMs, now, log }
+  return { invalidator: createLogInvalidator(follower), encodingAt, maxBatch }
 }
 
 type SourceCounts = { heads: number; blocks: number; calls: number; logs: number; proofs: number }

@@ -168,6 +168,27 @@ describe('the asset reader by events', () => {
     assert.equal(asset.current, false)
   })
 
+  it('finds a hidden change as soon where heads are seldom asked for', async () => {
+    const { chain, reader, clock } = await warm([1n, 2n])
+    const { asset } = await readNow(chain, reader, 1n)
+    chain.mine([], { hidden: [1n] })
+    for (let heads = 0; heads < 2; heads++) {
+      await readNow(chain, reader, 2n)
+      clock.ms += 2000
+      chain.mine([])
+    }
+    assert.deepEqual([asset.current, reader.stats().auditFailures], [false, 1])
+  })
+
+  it('forgets everything once nothing was asked for longer than an audit may wait', async () => {
+    const { chain, reader, clock } = await warm()
+    const { asset } = await readNow(chain, reader, 1n)
+    chain.mine([])
+    clock.ms += 3_201
+    await readNow(chain, reader, 2n)
+    assert.deepEqual([asset.current, chain.asked.logs], [false, 0])
+  })
+
   it('forgets everything over a gap of more than 64 blocks without walking it', async () => {
     const { chain, reader, clock } = await warm()
     const { asset } = await readNow(chain, reader, 1n)

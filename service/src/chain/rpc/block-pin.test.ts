@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ServiceError } from '../../lib/errors.ts'
-import type { FaultName } from '../../../test/support/fault-rpc.ts'
+import { type FaultName, hiddenLogs } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical } from './source.ts'
@@ -100,8 +100,8 @@ describe('a pinned read', () => {
   it('of logs is non-canonical at a provider that returns no logs for unknown blocks', async () => {
     const { source } = sourceOver(urls())
     await anvil.store(7)
+    proxy.set(hiddenLogs)
     const head = await source.head()
-    proxy.set('hide-logs')
     assert.deepEqual(await source.logs(head), [])
     await anvil.rpc('anvil_reorg', [1, []])
     assert.equal(await source.logs(head), nonCanonical)

@@ -101,7 +101,12 @@ describe('trust in a quorum', () => {
     await anvil.store(5)
     const head = await source.head()
     await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])
+    // The header of the block contradicts it, so that it is no second opinion.
     first.set('hide-logs')
+    await assert.rejects(source.logs(head), isUnavailable)
+    assert.equal(source.stats().disagreements, 0)
+    const changeLog = (logs: unknown) => JSON.parse(JSON.stringify(logs).replace(wordOf(5), wordOf(7)))
+    first.set({ methods: ['eth_getLogs'], rewrite: (_method, _params, logs) => changeLog(logs) })
     await assert.rejects(source.logs(head), isUnavailable)
     const changeWord = (proof: unknown) => JSON.parse(JSON.stringify(proof).replace('"value":"0x5"', '"value":"0x7"'))
     first.set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => changeWord(proof) })

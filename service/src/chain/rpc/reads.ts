@@ -7,7 +7,7 @@ import type { ChainLog } from '../../domain/registry-event.ts'
 import { isObject } from '../../lib/json.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
 import { isHexData, isWord, parseQuantity, quantity, RpcError, type RpcErrorKind } from './answer.ts'
-import { type Block, type OnUnchecked, parseBlock } from './block.ts'
+import { type Block, filterBitsOf, hasBits, logFilterOf, type OnUnchecked, parseBlock } from './block.ts'
 import type { RpcAttempt, RpcCall } from './client.ts'
 import type { Provider } from './provider.ts'
 
@@ -82,13 +82,40 @@ function parseCallResult(result: unknown): Hex {
 }
 
 export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]> {
-  async function run(rpc: RpcAttempt, provider: Provider): Promise<readonly ChainLog[]> {
-    const logs = parseLogs(await provider.pin.askLogs(rpc, block), contract)
-    if (logs.some((log) => log.blockHash !== block.hash || log.blockNumber !== block.number))
-      throw new RpcError('fault', 'log of another block')
-    return logs
+  return { run: (rpc, provider) => askLogs(rpc, provider, contract, block), consensusKey: logsKey }
+}
+
+/**
+ * Reads the logs of the contract in a block. A node may have the header and not yet the logs, so an empty list against the filter of the
+ * header must be explained by all logs of the block.
+ */
+async function askLogs(rpc: RpcAttempt, { pin }: Provider, contract: Hex, block: Block): Promise<readonly ChainLog[]> {
+  const logs = logsOfBlock(await pin.askLogs(rpc, block), block, contract)
+  if (logs.length > 0) return logs
+  const filter = logFilterOf(block) ?? 0n
+  if (!hasBits(filter, filterBitsOf([contract]))) return logs
+  const all = logsOfBlock(await askAllLogs(rpc, block), block)
+  const bits = filterBitsOf(new Set(all.flatMap(({ address, topics }) => [address, ...topics])))
+  if (!hasBits(bits, filter)) throw new RpcError('behind', 'fewer logs than the filter of the header names')
+  return all.filter(({ address }) => address === contract)
+}
+
+/** Some providers give logs of one address only, but receipts. */
+async function askAllLogs(rpc: RpcAttempt, { hash }: Block): Promise<unknown> {
+  try {
+    return await rpc.ask('eth_getLogs', [{ blockHash: hash }])
+  } catch (error) {
+    if (!(error instanceof RpcError) || !error.answered || ['busy', 'non-canonical'].includes(error.kind)) throw error
+    const receipts = await rpc.ask('eth_getBlockReceipts', [hash])
+    return Array.isArray(receipts) ? receipts.flatMap((receipt) => (isObject(receipt) ? receipt.logs : receipt)) : []
   }
-  return { run, consensusKey: logsKey }
+}
+
+function logsOfBlock(value: unknown, block: Block, contract?: Hex): readonly ChainLog[] {
+  const logs = parseLogs(value, contract)
+  if (logs.some((log) => log.blockHash !== block.hash || log.blockNumber !== block.number))
+    throw new RpcError('fault', 'log of another block')
+  return logs
 }
 
 type Range = Readonly<{ contract: Hex; from: bigint; to: bigint }>
@@ -105,19 +132,25 @@ export function readLogsBetween(
     ...(events && { topics: [events] }),
   }
   const allowed = events && new Set<Hex | undefined>(events)
+  const isWanted = ({ topics }: ChainLog) => allowed === undefined || allowed.has(topics[0])
   /** Most nodes answer a range that ends above their head with the logs up to there. */
-  async function ask(rpc: RpcAttempt): Promise<unknown> {
-    if ((await rpc.ask('eth_getBlockByNumber', [quantity(to), false])) === null)
-      throw new RpcError('behind', 'the last block of the range is unknown')
-    return rpc.ask('eth_getLogs', [filter])
+  async function ask(rpc: RpcAttempt): Promise<readonly [last: unknown, logs: unknown]> {
+    const last = await rpc.ask('eth_getBlockByNumber', [quantity(to), false])
+    if (last === null) throw new RpcError('behind', 'the last block of the range is unknown')
+    return [last, await rpc.ask('eth_getLogs', [filter])]
   }
-  async function run(rpc: RpcAttempt): Promise<readonly ChainLog[]> {
-    const found = await ask(rpc).catch(askForLess)
-    const logs = parseLogs(found, contract)
+  async function run(rpc: RpcAttempt, provider: Provider): Promise<readonly ChainLog[]> {
+    const [found, list] = await ask(rpc).catch(askForLess)
+    const last = parseBlock(found, () => {})
+    const logs = parseLogs(list, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
       throw new RpcError('fault', 'log outside of the range')
-    if (allowed !== undefined && !logs.every(({ topics }) => allowed.has(topics[0])))
-      throw new RpcError('fault', 'log of another event')
+    if (!logs.every(isWanted)) throw new RpcError('fault', 'log of another event')
+    // Another node behind the same URL may have answered.
+    if (logs.at(-1)?.blockNumber !== to && hasBits(logFilterOf(last) ?? 0n, filterBitsOf([contract]))) {
+      const missing = (await askLogs(rpc, provider, contract, last)).some(isWanted)
+      if (missing) throw new RpcError('behind', 'the logs of the last block of the range are missing')
+    }
     return logs
   }
   return { run, consensusKey: logsKey }
@@ -190,10 +223,10 @@ export function checked<T>(
 }
 
 /**
- * Parses the answer of `eth_getLogs`: logs of the contract (in lower case), complete, in order, none removed by a reorg.
+ * Parses the answer of `eth_getLogs`: logs of the contract (in lower case) or of all, complete, in order, none removed by a reorg.
  * Throws `RpcError` for any other list.
  */
-export function parseLogs(value: unknown, contract: Hex): readonly ChainLog[] {
+export function parseLogs(value: unknown, contract?: Hex): readonly ChainLog[] {
   if (!Array.isArray(value)) throw new RpcError('fault', 'result of eth_getLogs is not a list')
   // Logs of one block come together, so each field that repeats is checked once.
   const addressOf = memoizeLast((field: unknown) => parseAddress(field, contract))
@@ -224,8 +257,10 @@ export function parseLogs(value: unknown, contract: Hex): readonly ChainLog[] {
   }
 }
 
-function parseAddress(value: unknown, contract: Hex): Hex | null {
-  return typeof value === 'string' && value.toLowerCase() === contract ? contract : null
+function parseAddress(value: unknown, contract: Hex | undefined): Hex | null {
+  const address = typeof value === 'string' ? value.toLowerCase() : ''
+  if (contract !== undefined) return address === contract ? contract : null
+  return isHexData(address) && address.length === 42 ? address : null
 }
 
 /** Parses up to 32 bits. */

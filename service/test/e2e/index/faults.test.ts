@@ -9,7 +9,7 @@ import { type Database } from '../../../src/db/database.ts'
 import { readMeta } from '../../../src/index/queries/meta.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
-import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
+import { hiddenLogs, startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
 import {
   alice,
   assertIndexIsChain,
@@ -20,6 +20,7 @@ import {
   startIndexChain,
   type IndexChain,
 } from '../../support/index/world.ts'
+import { quantity } from '../../../src/chain/rpc/answer.ts'
 import { sourceOver } from '../../support/rpc-anvil.ts'
 import { until } from '../../support/wait.ts'
 
@@ -176,6 +177,29 @@ describe('an index that is built while the provider fails', () => {
     })
   }
 
+  for (const [how, finalized] of [
+    ['block', null],
+    ['range', undefined],
+  ] as const)
+    it(`takes no empty list of logs for a ${how} whose header has the bits of the contract`, async () => {
+      const last = (await chain.head()) - 3n
+      const { hash: lastHash } = (await chain.rpc('eth_getBlockByNumber', [quantity(last), false])) as { hash: string }
+      const isLast = ({ blockHash, toBlock = '0x0' }: WireLog & RangeFilter) =>
+        blockHash === lastHash || BigInt(toBlock) === last
+      proxy.set({ name: 'hide-logs', when: (_, [filter]) => isLast((filter ?? {}) as WireLog) })
+      const source = chain.source({}, proxy.url)
+      const known = finalized === null ? null : last
+      const indexer = over({ source: { ...source, finalized: async () => known } })
+      indexer.start()
+      await until(async () => /chain could not be read/i.test((await indexer.status()).fault ?? ''))
+      assert.ok(Number((await indexer.status()).indexed?.number) < last)
+      proxy.set('none')
+      assert.ok(await indexer.until(await chain.head(), 600_000))
+      await indexer.close()
+      await source.close()
+      await assertIndexIsChain(chain, database)
+    })
+
   it('reads the times of blocks where a provider does not write them beside the logs', async () => {
     proxy.set({
       methods: ['eth_getLogs'],
@@ -290,7 +314,7 @@ describe('an index that is built while the provider fails', () => {
   const checked = () => over({ check: { ...verifying(), everyMs: 20, sample: 2_000 } })
 
   it('says that it differs while a provider hides all logs, and is right once it shows them', async () => {
-    proxy.set('hide-logs')
+    proxy.set(hiddenLogs)
     const indexer = checked()
     indexer.start()
     await until(async () => /differs from the chain/.test((await indexer.status()).fault ?? ''))
@@ -310,7 +334,7 @@ describe('an index that is built while the provider fails', () => {
     await arrives()
     await database.query('delete from history where token_id = 9 and kind = 3')
     const before = await database.query('select * from history order by block_number, log_index')
-    proxy.set('hide-logs')
+    proxy.set(hiddenLogs)
     const asked = proxy.count('eth_getLogs') + 3
     const indexer = checked()
     indexer.start()

@@ -6,11 +6,11 @@ import type { Hex } from '@touchstone/verdict'
 import { createLog } from '../../../lib/log.ts'
 import { readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
 import { until } from '../../../../test/support/wait.ts'
-import { type FaultRpc, startFaultRpc } from '../../../../test/support/fault-rpc.ts'
+import { type FaultRpc, startFaultRpc, withoutFilter } from '../../../../test/support/fault-rpc.ts'
 
 const every = 5
-/** The time in which logs must be read; the clock of the tests goes further at each head. */
-const headMaxAgeMs = 15_000
+/** The clock of the tests goes further than the first at each head: logs must be read within that time. */
+const patience = { headMaxAgeMs: 15_000, auditMs: 200_000 }
 const tagOf = (tokenId: bigint): Hex => `0x${encodeWord(tokenId + 0xabc0000n)}`
 
 describe('the audit of the cache by events', () => {
@@ -33,13 +33,13 @@ describe('the audit of the cache by events', () => {
     await chain.write('bindTag', [token, tagOf(token)])
   }
 
-  /** No log that names this token. */
+  /** Sends no log that names this token, and headers that cannot show that one is missing. */
   function hiding(tokenId: bigint) {
     const topic: Hex = `0x${encodeWord(tokenId)}`
     return (method: string, _params: unknown, result: unknown) =>
       method === 'eth_getLogs'
         ? (result as { topics: Hex[] }[]).filter(({ topics }) => !topics.includes(topic))
-        : result
+        : withoutFilter(method, result)
   }
 
   async function watched() {
@@ -47,7 +47,7 @@ describe('the audit of the cache by events', () => {
     const clock = { ms: 0 }
     const lines: string[] = []
     const log = createLog((line) => lines.push(line))
-    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: every, now: () => clock.ms, log, headMaxAgeMs })
+    const reader = readerOver(chain, { urls: [proxy.url], ...patience, auditEvery: every, now: () => clock.ms, log })
     /** A new head for the reader, and all that it does about it in the background. */
     async function nextHead(write: () => Promise<void>): Promise<void> {
       await write()
@@ -91,6 +91,19 @@ describe('the audit of the cache by events', () => {
     })
   }
 
+  it('is not what shows a change whose log the header names and the provider lacks', async () => {
+    const token = nextToken++
+    proxy.set('none')
+    const { reader, nextHead } = await watched()
+    const { asset } = await reader.read(token)
+    await nextHead(chain.mine)
+    assert.equal(asset.current, true)
+    proxy.set({ name: 'hide-logs', methods: ['eth_getLogs'] })
+    await nextHead(() => chain.write('bindTag', [token, tagOf(token)]))
+    assert.deepEqual([asset.current, (await reader.read(token)).asset.record.state], [false, 2])
+    assert.deepEqual([reader.stats().auditFailures, reader.stats().mode], [0, 'events'])
+  })
+
   it('raises no alarm on an honest chain that changes all the time', async () => {
     proxy.set('none')
     const { reader, nextHead } = await watched()
@@ -126,7 +139,7 @@ describe('the audit of the cache by events', () => {
   it('does not let assets outlive their head where the provider proves nothing', async () => {
     proxy.set({ rewrite: (method, _params, result) => (method === 'eth_getProof' ? null : result) })
     const clock = { ms: 0 }
-    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: 1, now: () => clock.ms, headMaxAgeMs })
+    const reader = readerOver(chain, { urls: [proxy.url], ...patience, auditEvery: 1, now: () => clock.ms })
     for (let head = 0; head < 3; head++) {
       const { asset } = await reader.read(200n)
       await chain.mine()

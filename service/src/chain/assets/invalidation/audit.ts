@@ -1,6 +1,6 @@
 /**
- * Checks that no log was missed (spec §2.2). After every `every` heads, in the background, it compares the chain with the cache
- * in two ways that do not use logs:
+ * Checks that no log was missed (spec §2.2). After every `every` heads or `everyMs`, in the background, it compares the chain with the
+ * cache in two ways that do not use logs:
  * - `eth_getProof` without slots: as long as no log came, the contract's storage root must be that of the last audit.
  * - The next part of a round through the cache is read again and must equal the cache. This also finds a change that hides
  *   among other logs, and reaches all entries in time.
@@ -24,11 +24,15 @@ export type AuditOptions = Readonly<{
   window: Window
   /** Reads tokens at a block; `null` where it cannot now. */
   read: (ids: readonly bigint[], block: Block) => Promise<readonly DecodedState[] | NonCanonical | null>
-  /** Heads between two audits. */
+  /** Heads between two audits, at most. */
   every: number
+  /** Time between two audits, unless no head comes for longer. */
+  everyMs: number
   /** Returns the number of entries that one audit reads again. */
   sample: () => number
   alarm: (reason: string) => void
+  /** Monotonic milliseconds. */
+  now: () => number
   log: Log
 }>
 
@@ -36,20 +40,23 @@ export type AuditOptions = Readonly<{
 const maxFailures = 3
 
 export function createAudit(options: AuditOptions) {
-  const { source, cache, window, read, every, sample, alarm, log } = options
+  const { source, cache, window, read, every, everyMs, sample, alarm, now, log } = options
   let last: Readonly<{ block: Block; proof: EthProof }> | undefined
   let trusted = false
   let failures = 0
   let headsSince = Infinity
+  let startedAt = -Infinity
   let running = false
   const counts = { audits: 0, auditFailures: 0 }
 
   function nextHead(): void {
     headsSince++
     const head = window.head()
-    if (running || head === undefined || headsSince < every) return
+    const isDue = headsSince >= every || now() - startedAt >= everyMs
+    if (running || head === undefined || !isDue) return
     running = true
     headsSince = 0
+    startedAt = now()
     void audit(head).finally(() => (running = false))
   }
 

@@ -29,8 +29,6 @@ import type { Touched, Window } from './window.ts'
 
 /** Blocks between two heads; over a wider gap the window restarts. */
 const maxGap = 64
-/** A window that has not moved for so long restarts. */
-const maxIdleMs = 30_000
 /** After this many failures in a row the logs are not read for a while. Each failure costs time at every head. */
 const failuresBeforeRest = 3
 const restMs = 30_000
@@ -41,13 +39,15 @@ export type LogInvalidatorOptions = Readonly<{
   window: Window
   /** Makes the audit; the invalidator passes its own `switchOff`. */
   audit: (switchOff: (reason: string) => void) => Audit
+  /** A window that has not moved for so long restarts: the audit between two heads would come too late. */
+  maxIdleMs: number
   /** Monotonic milliseconds for ages; deadlines are moments of `performance.now()`. */
   now: () => number
   log: Log
 }>
 
 export function createLogInvalidator(options: LogInvalidatorOptions): Invalidator {
-  const { source, cache, window, now, log } = options
+  const { source, cache, window, maxIdleMs, now, log } = options
   const audit = options.audit(switchOff)
   const counts = { flushes: 0, reorgs: 0, followFailures: 0 }
   let off = false

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo } from '../../../test/support/rpc-anvil.ts'
-import { mayHoldLogsOf } from './realtime.ts'
-import type { Block } from '../rpc/block.ts'
+import { type Block, mayHoldLogsOf } from './block.ts'
 
 describe('the log filter of a header', () => {
   const { anvil, sourceOver } = useProviders(0)
