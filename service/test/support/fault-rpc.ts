@@ -95,8 +95,8 @@ export type Fault = Readonly<{
   name?: FaultName
   /** Only requests with one of these methods; without it all. */
   methods?: readonly string[]
-  /** Only requests with one such call. */
-  when?: (method: string, params: readonly unknown[]) => boolean
+  /** Only requests with one such call; `size` is the number of calls of the request. */
+  when?: (method: string, params: readonly unknown[], size: number) => boolean
   /** Only this share of the requests, from 0 to 1, at random; a batch is one request. */
   share?: number
   /** So many requests, then `none`. */
@@ -168,7 +168,7 @@ export async function startFaultRpc({
   function faultFor(calls: readonly Call[]): Fault {
     const { methods, when = () => true, share = 1 } = fault
     const isMeant = ({ method, params }: Call) =>
-      (methods === undefined || methods.includes(method)) && when(method, params)
+      (methods === undefined || methods.includes(method)) && when(method, params, calls.length)
     if (left <= 0 || !calls.some(isMeant) || Math.random() >= share) return {}
     left--
     struck++

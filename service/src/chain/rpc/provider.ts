@@ -4,6 +4,7 @@
  */
 import { reasonOf } from '../../lib/errors.ts'
 import type { Hex } from '@touchstone/verdict'
+import { createAdaptiveBatches } from '../../lib/async/concurrency.ts'
 import { type SpanOptions, traced } from '../../lib/async/span.ts'
 import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { createPin, type Pin } from './block-pin.ts'
@@ -54,6 +55,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
+  const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
   let chain: ChainCheck | undefined
 
   const provider: Provider = {
@@ -71,10 +73,12 @@ export function createProvider(options: ProviderOptions): Provider {
   async function attempt<T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>): Promise<T> {
     const begun = ticks()
     const until = performance.now() + attemptTimeoutMs
-    const askAll = (calls: readonly RpcCall[]) => {
+    const send = async (calls: readonly RpcCall[]) => {
+      if (performance.now() >= until) throw new RpcError('fault', 'no answer in time')
       onCalls(calls.length)
       return traced(spanOf(calls), () => connection.send(calls, until))
     }
+    const askAll = (calls: readonly RpcCall[]) => sendAll(calls, send)
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
       const { isRight, isFirst } = checkChain(ask)
@@ -127,6 +131,11 @@ export function createProvider(options: ProviderOptions): Provider {
     })
     if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
   }
+}
+
+/** A limit of the provider's batches comes in any words and under any status. */
+function isAboutContent(error: unknown): boolean {
+  return error instanceof RpcError && (error.kind === 'non-canonical' || error.kind === 'reverted')
 }
 
 const kept = 64

@@ -36,15 +36,11 @@ export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
   return { run, consensusKey: (block) => block.hash }
 }
 
-/** Reads many blocks in one batch, or one by one where a provider rejects batches. `null` for a number it does not know. */
+/** Reads many blocks at once. `null` for a number that the provider does not know. */
 export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecked): Read<readonly (Block | null)[]> {
   const calls = numbers.map((number): RpcCall => ['eth_getBlockByNumber', [quantity(number), false]])
   async function run(rpc: RpcAttempt): Promise<readonly (Block | null)[]> {
-    const found = await rpc.askAll(calls).catch((error: unknown) => {
-      if (!(error instanceof RpcError) || error.kind !== 'rejected' || calls.length === 1) throw error
-      return Promise.all(calls.map((call) => rpc.ask(...call)))
-    })
-    return found.map((value, index) => {
+    return (await rpc.askAll(calls)).map((value, index) => {
       const block = value === null ? null : parseBlock(value, onUnchecked)
       if (block !== null && block.number !== numbers[index]) throw new RpcError('fault', 'block of another number')
       return block
@@ -105,7 +101,7 @@ async function askAllLogs(rpc: RpcAttempt, { hash }: Block): Promise<unknown> {
   try {
     return await rpc.ask('eth_getLogs', [{ blockHash: hash }])
   } catch (error) {
-    if (!(error instanceof RpcError) || !error.answered || ['busy', 'non-canonical'].includes(error.kind)) throw error
+    if (!(error instanceof RpcError) || ['busy', 'non-canonical'].includes(error.kind)) throw error
     const receipts = await rpc.ask('eth_getBlockReceipts', [hash])
     return Array.isArray(receipts) ? receipts.flatMap((receipt) => (isObject(receipt) ? receipt.logs : receipt)) : []
   }

@@ -18,9 +18,6 @@ const silent: readonly FaultName[] = [
 ]
 const faults: readonly (readonly [what: string, fault: Fault, spoiled: Spoiled])[] = [
   ...silent.map((name) => [name, { name }, all] as const),
-  ['no batches', { name: 'batch-refused' }, ['calls']],
-  ['a batch with a member missing', { name: 'batch-drop' }, ['calls']],
-  ['a batch with a member doubled', { name: 'batch-duplicate' }, ['calls']],
   ['an empty result', { name: 'empty-result' }, ['call', 'calls']],
   ['a result that is no text', { methods: ['eth_call'], rewrite: () => 1 }, ['call', 'calls']],
   ['a result with half a byte', { methods: ['eth_call'], rewrite: () => '0x123' }, ['call', 'calls']],
@@ -116,6 +113,35 @@ describe('the chain over one provider', () => {
     await source.close()
     await assert.rejects(source.head(), isUnavailable)
   })
+
+  for (const name of [
+    'batch-refused',
+    'rate-limit',
+    'status429',
+    'status500',
+    'batch-drop',
+    'batch-duplicate',
+  ] as const)
+    it(`sends smaller batches where large ones get ${name}, and no large ones any more`, async () => {
+      const { source } = sourceOver([first.url], patient)
+      const head = await source.head()
+      await source.call(cell, '0x', head)
+      const numbers = [0n, 1n, 2n, 3n, 0n, 1n, 2n, 3n, 0n, 1n]
+      for (const most of [3, 1]) {
+        first.set({ name, when: (_method, _params, size) => size > most })
+        for (const isFirst of [true, false]) {
+          const before = first.struck()
+          const blocks = await source.blocksAt(numbers)
+          assert.deepEqual(
+            blocks.map((block) => block?.number),
+            numbers,
+          )
+          assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
+          assert.equal(first.struck() > before, isFirst)
+        }
+      }
+      assert.equal(source.stats().faults, 0)
+    })
 
   it('does not mind in what order a batch is answered', async () => {
     const { source } = sourceOver([first.url])

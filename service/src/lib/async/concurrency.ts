@@ -72,6 +72,49 @@ export function createAdaptiveLimit(most: number) {
   }
 }
 
+/** A size of batches that passed after a larger one failed holds for so long. */
+const sizeHoldsMs = 600_000
+/** Batches in flight at one time where one would be too large. */
+const mostBatches = 4
+
+/**
+ * Returns a function that sends items in batches, and learns the size that the other side takes. A batch that fails is sent again in halves,
+ * down to one item, unless `isFinal` returns that smaller ones would fail too. Results are in the order of the items.
+ */
+export function createAdaptiveBatches<T>({
+  isFinal,
+  now,
+}: {
+  readonly isFinal: (error: unknown) => boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}) {
+  let known = { size: Infinity, until: Infinity }
+
+  return async function sendAll<R>(
+    items: readonly T[],
+    send: (batch: readonly T[]) => Promise<readonly R[]>,
+  ): Promise<readonly R[]> {
+    if (now() > known.until) known = { size: Infinity, until: Infinity }
+    const { size } = known
+    if (items.length > size) {
+      const batches = Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
+        items.slice(at * size, (at + 1) * size),
+      )
+      return (await mapConcurrently(batches, mostBatches, (batch) => sendAll(batch, send))).flat()
+    }
+    try {
+      return await send(items)
+    } catch (error) {
+      if (items.length < 2 || isFinal(error)) throw error
+      const half = Math.ceil(items.length / 2)
+      const first = await sendAll(items.slice(0, half), send)
+      if (half < known.size) known = { size: half, until: now() + sizeHoldsMs }
+      return [...first, ...(await sendAll(items.slice(half), send))]
+    }
+  }
+}
+
 /** Runs `work` once few enough earlier works of the same key are left. */
 export type KeyedQueue<Key> = <T>(key: Key, work: () => Promise<T>) => Promise<T>
 

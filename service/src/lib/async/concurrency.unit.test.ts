@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createAdaptiveLimit, createKeyedQueue, createQueue, eachConcurrently, mapConcurrently } from './concurrency.ts'
+import {
+  createAdaptiveBatches,
+  createAdaptiveLimit,
+  createKeyedQueue,
+  createQueue,
+  eachConcurrently,
+  mapConcurrently,
+} from './concurrency.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -32,6 +39,39 @@ describe('a concurrent map', () => {
     await assert.rejects(result, /item 1/)
     for (let turns = 0; turns < 10; turns += 1) await turn()
     assert.ok(started.length <= 3)
+  })
+})
+
+describe('batches that adapt', () => {
+  const clock = { ms: 0 }
+  const finalError = new Error('final')
+  /** Sends ten items where the other side takes `most` at once. Returns the sizes of the batches. */
+  function batchesOf() {
+    const sendAll = createAdaptiveBatches<number>({ isFinal: (error) => error === finalError, now: () => clock.ms })
+    return async (most: number, failure = new Error('too many')) => {
+      const sizes: number[] = []
+      const results = sendAll([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], (batch) => {
+        sizes.push(batch.length)
+        return batch.length > most ? Promise.reject(failure) : Promise.resolve(batch.map((item) => item * 2))
+      })
+      return { sizes, found: await results.catch((error: unknown) => error) }
+    }
+  }
+  const doubled = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
+
+  it('go whole where they pass, else in halves, and keep the size that passed for ten minutes', async () => {
+    const send = batchesOf()
+    assert.deepEqual(await send(10), { sizes: [10], found: doubled })
+    assert.deepEqual(await send(3), { sizes: [10, 5, 3, 2, 3, 2], found: doubled })
+    assert.deepEqual(await send(3), { sizes: [3, 3, 3, 1], found: doubled })
+    clock.ms += 600_001
+    assert.deepEqual(await send(10), { sizes: [10], found: doubled })
+  })
+
+  it('fail once a single item does, or where the error is final', async () => {
+    const failure = new Error('away')
+    assert.deepEqual(await batchesOf()(0, failure), { sizes: [10, 5, 3, 2, 1], found: failure })
+    assert.deepEqual(await batchesOf()(9, finalError), { sizes: [10], found: finalError })
   })
 })
 
