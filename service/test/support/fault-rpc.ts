@@ -38,6 +38,7 @@ const answerFaults = {
   'not-canonical': (answer: Answer) =>
     wrongResult(answer, { code: -32000, message: 'hash is not currently canonical' }),
   'rate-limit': (answer: Answer) => wrongResult(answer, { code: -32005, message: 'rate limit exceeded' }),
+  'vague-limit': (answer: Answer) => wrongResult(answer, { code: -32005, message: 'query timeout exceeded' }),
   'too-wide': (answer: Answer) => wrongResult(answer, { code: -32602, message: 'up to a 2K block range is served' }),
   'other-chain': (answer: Answer, { method }: Call) =>
     method === 'eth_chainId' ? { ...answer, result: '0x1' } : answer,

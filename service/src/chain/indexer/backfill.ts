@@ -6,7 +6,7 @@ import { zeroHash } from 'viem'
 import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../domain/registry-event.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { isBusy } from '../rpc/failover.ts'
+import { isBusy, wasAsked } from '../rpc/failover.ts'
 import { rangeTooWide } from '../rpc/source.ts'
 import type { PatientSource } from './patience.ts'
 import type { Block } from '../rpc/block.ts'
@@ -19,11 +19,22 @@ export type Backfill = ReturnType<typeof createBackfill>
 const mostBlocks = 100_000
 const headersAtOnce = 64
 
-/** `wantedLogs` is the number of logs that a range should have; an answer of 8 MiB holds about 11,000. */
-export function createBackfill({ source, wantedLogs }: { source: PatientSource; wantedLogs: number }) {
+/** The ceiling stays as it is for so long after a span was too wide. */
+const ceilingHoldsMs = 300_000
+
+type BackfillOptions = Readonly<{
+  source: PatientSource
+  /** The number of logs that a range should have; an answer of 8 MiB holds about 11,000. */
+  wantedLogs: number
+  /** Ends the attempts with fewer blocks. */
+  signal?: AbortSignal
+}>
+
+export function createBackfill({ source, wantedLogs, signal }: BackfillOptions) {
   let span = 64
   /** The widest span that no provider has rejected lately. */
   let ceiling = mostBlocks
+  let heldUntil = -Infinity
 
   /** Yields the ranges from one block to another, both included, and fetches the next one ahead. Throws CHAIN_UNAVAILABLE. */
   async function* ranges(from: bigint, to: bigint): AsyncGenerator<Range> {
@@ -45,12 +56,17 @@ export function createBackfill({ source, wantedLogs }: { source: PatientSource; 
       const blocks = Math.min(span, Number(to - from) + 1)
       const end = from + BigInt(blocks) - 1n
       const logs = await source.logsBetween(from, end, { events: eventTopics }).catch((error: unknown) => {
-        if (!isBusy(error)) narrow(blocks) // a wide range may have missed the deadline
-        throw error
+        if (isBusy(error)) throw error
+        narrow(blocks)
+        // A wide range may have missed the deadline, and providers refuse one in any words.
+        if (blocks === 1 || !wasAsked(error) || signal?.aborted === true) throw error
+        return null
       })
+      if (logs === null) continue
       if (logs === rangeTooWide) {
         if (blocks === 1) throw chainUnavailable('a block has more logs than a provider sends at once')
         narrow(blocks)
+        heldUntil = performance.now() + ceilingHoldsMs
         continue
       }
       widen(blocks, logs.length)
@@ -63,7 +79,7 @@ export function createBackfill({ source, wantedLogs }: { source: PatientSource; 
   }
 
   function widen(blocks: number, logs: number): void {
-    ceiling = Math.min(mostBlocks, Math.ceil(ceiling * 1.1))
+    if (performance.now() >= heldUntil) ceiling = Math.min(mostBlocks, Math.ceil(ceiling * 1.1))
     const fitting = Math.floor((blocks * wantedLogs) / Math.max(1, logs))
     span = Math.max(1, Math.min(ceiling, fitting, 8 * blocks))
   }

@@ -76,7 +76,7 @@ export function createIndexer(options: IndexerOptions) {
   const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`
   const seen: Seen = { head: null, rewound: null }
   // The span of ranges that providers take outlives a leader.
-  const backfill = createBackfill({ source, wantedLogs: rangeLogs })
+  const backfill = createBackfill({ source, wantedLogs: rangeLogs, signal: closing.signal })
   const readBlocks = createBlockReader({ source, contract })
   const storedCursor = singleFlight(() => store.cursor())
   const pause = createPause()
@@ -123,6 +123,7 @@ export function createIndexer(options: IndexerOptions) {
   /** Leads until the lock is lost. After every failure the cursor is read again: a commit may have arrived unseen. */
   async function lead(isOver: () => boolean): Promise<void> {
     let prunedAt = -Infinity
+    let reached: bigint | undefined
     for (let failures = 0; !isOver();) {
       try {
         sync ??= await takeLead(isOver)
@@ -145,6 +146,10 @@ export function createIndexer(options: IndexerOptions) {
         await pause.for(pollMs, 'or wake')
       } catch (error) {
         note(error)
+        // A step that fails half-way has brought the index forward.
+        const number = sync?.cursor().number
+        if (number !== reached) failures = 0
+        reached = number
         sync = undefined
         await pause.for(backoffMs(++failures))
       }

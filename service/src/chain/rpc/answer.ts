@@ -75,10 +75,17 @@ function parseResult(answer: unknown, id: number | undefined): unknown {
   return answer.result
 }
 
+const rateWords = /rate.?limit|too many requests|quota|capacity|credits|per second/i
+
+/** Returns whether the provider gave the code of any limit, −32005 (EIP-1474), without words of a rate. */
+export function isVagueLimit({ kind, message }: RpcError): boolean {
+  return kind === 'busy' && message.includes('error -32005:') && !rateWords.test(message)
+}
+
 /** Read from top to bottom. «Method … not found» must not look like a block that is not found. */
 const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] = [
   ['rejected', [-32601], /^method .* (not found|not supported|does not exist)/i],
-  ['busy', [-32029, 429], /rate.?limit|too many requests|quota|capacity|credits|per second/i],
+  ['busy', [-32029, 429], rateWords],
   [
     'reverted',
     [3, -32015],
@@ -92,7 +99,7 @@ const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] 
   [
     'too-wide',
     [-32012],
-    /\brange\b|more than \d|too many (logs|results|blocks)|response size|exceeds? (the )?(max|limit)/i,
+    /\branges?\b|more than \d|too many (logs|results|blocks)|response size|exceeds? (the )?(max|limit)/i,
   ],
   ['busy', [-32005], /limit exceeded/i],
   ['rejected', [-32600, -32602, -32004], /not supported|unsupported/i],

@@ -112,6 +112,7 @@ describe('an error of a provider', () => {
     ['busy', 429, 'Your app has exceeded its compute units per second capacity'],
     ['too-wide', -32602, 'Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range'],
     ['too-wide', -32005, 'query returned more than 10000 results'],
+    ['too-wide', 35, 'ranges over 10 blocks are not supported on freetier'],
     ['rejected', -32601, 'the method eth_getProof does not exist/is not available'],
     ['rejected', -32601, 'Method eth_getBlockByHash not found'],
     ['rejected', -32602, 'invalid argument 1: hex string without 0x prefix'],

@@ -27,6 +27,12 @@ export function isBusy(error: unknown): boolean {
   return cause instanceof ReadFailure && cause.kinds.has('busy')
 }
 
+/** Returns whether a provider was asked at all. Without one the failure says nothing about the read. */
+export function wasAsked(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : undefined
+  return cause instanceof ReadFailure && cause.failures.length > 0
+}
+
 /** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
 export type ChainCounts = Readonly<ReturnType<typeof newCounts>>
 

@@ -6,7 +6,7 @@ import type { EthProof, Hex } from '@touchstone/verdict'
 import type { ChainLog } from '../../domain/registry-event.ts'
 import { isObject } from '../../lib/json.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
-import { isHexData, isWord, parseQuantity, quantity, RpcError, type RpcErrorKind } from './answer.ts'
+import { isHexData, isVagueLimit, isWord, parseQuantity, quantity, RpcError, type RpcErrorKind } from './answer.ts'
 import { type Block, filterBitsOf, hasBits, logFilterOf, type OnUnchecked, parseBlock } from './block.ts'
 import type { RpcAttempt, RpcCall } from './client.ts'
 import type { Provider } from './provider.ts'
@@ -136,7 +136,7 @@ export function readLogsBetween(
     return [last, await rpc.ask('eth_getLogs', [filter])]
   }
   async function run(rpc: RpcAttempt, provider: Provider): Promise<readonly ChainLog[]> {
-    const [found, list] = await ask(rpc).catch(askForLess)
+    const [found, list] = await ask(rpc).catch((error: unknown) => askForLess(error, from < to))
     const last = parseBlock(found, () => {})
     const logs = parseLogs(list, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
@@ -152,8 +152,10 @@ export function readLogsBetween(
   return { run, consensusKey: logsKey }
 }
 
-function askForLess(error: unknown): never {
-  if (error instanceof RpcError && error.kind === 'too-large') throw new RpcError('too-wide', error.message)
+/** Smaller requests are wanted after this failure of a wide range. One block has no smaller ones. */
+function askForLess(error: unknown, isWide: boolean): never {
+  if (error instanceof RpcError && (error.kind === 'too-large' || (isWide && isVagueLimit(error))))
+    throw new RpcError('too-wide', error.message)
   throw error
 }
 

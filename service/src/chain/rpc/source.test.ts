@@ -5,6 +5,7 @@ import type { Fault, FaultName } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { until } from '../../../test/support/wait.ts'
 import { cell, echo, nothing, reverting, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { isBusy } from './failover.ts'
 import { quantity } from './answer.ts'
 import { nonCanonical, rangeTooWide } from './source.ts'
 import type { Block } from './block.ts'
@@ -100,6 +101,16 @@ describe('the chain over one provider', () => {
       assert.equal(await source.logsBetween(0n, number), rangeTooWide)
     }
     await assert.rejects(source.head(), isUnavailable)
+  })
+
+  it('reports a range as too wide under a limit that may be any, and one block or a limit of rates as busy', async () => {
+    const { source } = sourceOver([first.url], patient)
+    const { number } = await source.head()
+    first.set({ name: 'vague-limit', methods: ['eth_getLogs'] })
+    assert.equal(await source.logsBetween(0n, number), rangeTooWide)
+    await assert.rejects(source.logsBetween(number, number), isBusy)
+    first.set({ name: 'rate-limit', methods: ['eth_getLogs'] })
+    await assert.rejects(source.logsBetween(0n, number), isBusy)
   })
 
   it('takes the head that the block tag names', async () => {

@@ -5,6 +5,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import type { Indexer, IndexStatus } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { readMeta } from '../../../src/index/queries/meta.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
@@ -90,8 +91,28 @@ describe('an index that is built while the provider fails', () => {
       },
     })
     await arrives()
-    assert.ok(widths.some((width) => width > limit) && widths.filter((width) => width <= limit).length > 10)
+    // A half of 64, 32, 16 and 8 blocks each: no range is tried again that was too wide.
+    assert.deepEqual([widths.filter((width) => width > limit).length, widths.length > 20], [4, true])
   })
+
+  for (const name of ['rpc-error', 'status500', 'vague-limit'] as const)
+    it(`goes on with fewer blocks at once where wide ranges get ${name}`, async () => {
+      proxy.set({
+        name,
+        methods: ['eth_getLogs'],
+        when(_method, params) {
+          const { fromBlock = '0x0', toBlock = '0x0' } = params[0] as RangeFilter
+          return BigInt(toBlock) - BigInt(fromBlock) > 9n
+        },
+      })
+      const lines: string[] = []
+      await arrives({ log: createLog((line) => lines.push(line)) })
+      assert.ok(proxy.struck() > 0)
+      assert.deepEqual(
+        lines.filter((line) => line.includes('index not brought up to date')),
+        [],
+      )
+    })
 
   for (const name of ['rpc-error', 'hang', 'truncated', 'status429'] as const) {
     it(`goes on after a while of ${name}`, async () => {
