@@ -86,7 +86,8 @@ export function createBackfill({ source, wantedLogs, signal }: BackfillOptions) 
 
   async function toRange(from: bigint, end: bigint, logs: readonly ChainLog[]): Promise<Range> {
     const untimed = logs.filter(({ blockTimestamp }) => blockTimestamp === undefined)
-    const numbers = new Set([from - 1n, end, ...untimed.map(({ blockNumber }) => blockNumber)])
+    const outermost = [...logs.slice(0, 1), ...logs.slice(-1)]
+    const numbers = new Set([from - 1n, end, ...[...untimed, ...outermost].map(({ blockNumber }) => blockNumber)])
     numbers.delete(-1n)
     const blocks = await blocksAt([...numbers])
     const blockAt = (number: bigint): Block => {
@@ -94,9 +95,17 @@ export function createBackfill({ source, wantedLogs, signal }: BackfillOptions) 
       if (block === undefined) throw chainUnavailable('a provider lacks a block of the range whose logs it sent')
       return block
     }
-    for (const { blockNumber, blockHash } of [...untimed, ...logs.slice(-1)])
-      if (blocks.has(blockNumber) && blockAt(blockNumber).hash !== blockHash)
-        throw chainUnavailable('a log of a block that is not canonical')
+    for (const { blockNumber, blockHash } of [...untimed, ...outermost])
+      if (blockAt(blockNumber).hash !== blockHash) throw chainUnavailable('a log of a block that is not canonical')
+    // No block hash covers the times beside logs, so those of the first and the last one decide whether to take them.
+    const isTrue = ({ blockTimestamp: time, blockNumber }: ChainLog) =>
+      time === undefined || time === blockAt(blockNumber).timestamp
+    if (!outermost.every(isTrue))
+      return toRange(
+        from,
+        end,
+        logs.map(({ blockTimestamp: _time, ...log }) => log),
+      )
     const before = from === 0n ? zeroHash : blockAt(from - 1n).hash
     return {
       before: { number: from - 1n, hash: before },

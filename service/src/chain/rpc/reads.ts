@@ -249,7 +249,8 @@ export function parseLogs(value: unknown, contract?: Hex): readonly ChainLog[] {
     if (last !== undefined && !isAfter(blockNumber, blockHash, logIndex, last))
       throw new RpcError('fault', 'logs out of order')
     const time = timeOf(blockTimestamp)
-    return time === null
+    // Some providers write zero for a time that they do not have.
+    return time === null || time === 0n
       ? { address, topics, data, blockNumber, blockHash, logIndex, transactionHash }
       : { address, topics, data, blockNumber, blockHash, logIndex, transactionHash, blockTimestamp: time }
   }

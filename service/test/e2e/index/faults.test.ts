@@ -221,16 +221,21 @@ describe('an index that is built while the provider fails', () => {
       await assertIndexIsChain(chain, database)
     })
 
-  it('reads the times of blocks where a provider does not write them beside the logs', async () => {
-    proxy.set({
-      methods: ['eth_getLogs'],
-      rewrite: (method, _params, result) =>
-        method === 'eth_getLogs' ? (result as WireLog[]).map((log) => ({ ...log, blockTimestamp: undefined })) : result,
+  for (const [how, blockTimestamp] of [
+    ['no time', undefined],
+    ['the time zero', '0x0'],
+    ['a time of another block', '0x1'],
+  ] as const)
+    it(`reads the times of blocks where a provider writes ${how} beside the logs`, async () => {
+      proxy.set({
+        methods: ['eth_getLogs'],
+        rewrite: (method, _params, result) =>
+          method === 'eth_getLogs' ? (result as WireLog[]).map((log) => ({ ...log, blockTimestamp })) : result,
+      })
+      await arrives()
+      const wrong = 'created_at > now() or created_at < to_timestamp(1e9)'
+      assert.deepEqual(await database.query(`select 1 from asset where ${wrong}`), [])
     })
-    await arrives()
-    const wrong = await database.query('select 1 from asset where created_at > now() or created_at < to_timestamp(1e9)')
-    assert.deepEqual(wrong, [])
-  })
 
   it('takes no times of one lying provider where a quorum is wanted', async () => {
     proxy.set({
