@@ -97,7 +97,7 @@ export function createBackfill({ source, wantedLogs, signal }: BackfillOptions) 
     }
     for (const { blockNumber, blockHash } of [...untimed, ...outermost])
       if (blockAt(blockNumber).hash !== blockHash) throw chainUnavailable('a log of a block that is not canonical')
-    // No block hash covers the times beside logs, so those of the first and the last one decide whether to take them.
+    // No block hash covers the times beside logs: the first and the last one must be those of their headers.
     const isTrue = ({ blockTimestamp: time, blockNumber }: ChainLog) =>
       time === undefined || time === blockAt(blockNumber).timestamp
     if (!outermost.every(isTrue))
