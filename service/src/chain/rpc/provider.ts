@@ -51,11 +51,11 @@ const chainCheckMs = 10_000
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
   const { breaks = true, onCalls, onFault } = options
+  const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
   const url = new URL(options.url)
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
-  const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
   let chain: ChainCheck | undefined
 
   const provider: Provider = {
