@@ -21,7 +21,7 @@ import { locks } from '../db/locks.ts'
 import { createReadReplica, type ReadReplica } from '../db/replica.ts'
 import { chainId } from '../domain/chain.ts'
 import { recycleAct } from '../access/approvals/acts.ts'
-import { ofContract } from '../index/contract.ts'
+import { ofContract, wholeIndex } from '../index/contract.ts'
 import { classStore, type ClassStore } from '../index/queries/classes.ts'
 import { type HistoryStore, historyStore } from '../index/history.ts'
 import { outboxNotices } from '../index/outbox.ts'
@@ -268,7 +268,7 @@ export async function openComponents(
     stateChanges,
     minters,
     historyRows,
-    classes: classStore(indexed),
+    classes: classStore(wholeIndex(indexed)),
     lists,
     issuerName: config.passport.issuerName,
     pages: {

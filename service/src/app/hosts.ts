@@ -46,7 +46,6 @@ import { withDocument } from '../http/static-document.ts'
 import { ofContract, wholeIndex } from '../index/contract.ts'
 import { refreshAssetItem } from '../index/assets.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
-import { classStore } from '../index/queries/classes.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
 import { createChannelStore } from '../payments/channels/store.ts'
@@ -283,7 +282,6 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     }),
     mutationResolvers({
       ...components,
-      classes: classStore(whole),
       transfers: components.transferReads,
       awaitIndexed: (block) => {
         reader.dropHead(block)

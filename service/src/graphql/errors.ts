@@ -92,7 +92,7 @@ function describeFault(fault: Error, requestId: string, log: Log): { code: Graph
   return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }
 }
 
-/** Returns null where the index does not know all products yet, so that the caller goes by the chain. */
+/** Returns null where the index does not have all products yet, so that the caller goes by the chain. */
 export function nullIfIncomplete<T>(read: Promise<T>): Promise<T | null> {
   return read.catch((error: unknown) => {
     if (error instanceof IndexIncompleteError) return null

@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { sleep } from '../lib/async/sleep.ts'
-import { databaseUnavailable } from '../lib/errors.ts'
+import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
 
 type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
@@ -50,9 +50,12 @@ export function ofContract(database: IndexDatabase, contract: Hex): IndexDatabas
 const contractStatement = `select ${hex('contract')} as contract from index_cursor where number >= 0`
 
 /** The index lacks an unknown part of the products: it was never filled, or is filled again after a rebuild. Retryable. */
-export class IndexIncompleteError extends Error {
+export class IndexIncompleteError extends ServiceError {
   constructor() {
-    super('The index is being filled, so that it does not know all products yet. Ask again in a few seconds.')
+    super(
+      'HISTORY_UNAVAILABLE',
+      'The index is being filled, so that it does not have all products yet. Ask again in a few seconds.',
+    )
     this.name = 'IndexIncompleteError'
   }
 }

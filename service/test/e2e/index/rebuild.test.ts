@@ -81,6 +81,9 @@ describe('touchstone index rebuild', () => {
     const rebuilding = commandsOf(world)('index', 'rebuild', '--yes')
     await until(() => world.faults.count('eth_getLogs') > asked)
     for (const field of fields) assert.deepEqual(await ask(field), [null, 'INDEX_INCOMPLETE'], field)
+    const ofModel = await world.get('/api/product/01/09520001000003')
+    assert.equal(ofModel.status, 503, 'it may have items')
+    assert.match(await ofModel.text(), /HISTORY_UNAVAILABLE/)
     const events = `events(first: 1, productId: "${id}") { edges { node { productId product { id } } } }`
     const [answer, ...codes] = await ask(events)
     assert.deepEqual(answer, { edges: [{ node: { productId: `${id}`, product: null } }] })
