@@ -83,7 +83,8 @@ describe('touchstone index rebuild', () => {
     for (const field of fields) assert.deepEqual(await ask(field), [null, 'INDEX_INCOMPLETE'], field)
     const ofModel = await world.get('/api/product/01/09520001000003')
     assert.equal(ofModel.status, 503, 'it may have items')
-    assert.match(await ofModel.text(), /HISTORY_UNAVAILABLE/)
+    assert.match(await ofModel.text(), /The index is being filled/)
+    assert.match(ofModel.headers.get('retry-after') ?? '', /^\d+$/)
     const events = `events(first: 1, productId: "${id}") { edges { node { productId product { id } } } }`
     const [answer, ...codes] = await ask(events)
     assert.deepEqual(answer, { edges: [{ node: { productId: `${id}`, product: null } }] })
