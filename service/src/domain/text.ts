@@ -1,4 +1,4 @@
-/** Texts of requests and suppliers: instants, days, and lines that are shown. */
+/** Texts of requests and suppliers: instants, days, what a person typed, and lines that are shown. */
 import { cleanText } from '@touchstone/verdict'
 import { memoize } from '../lib/memoize.ts'
 import { clampSeconds } from './chain-index.ts'
@@ -33,6 +33,25 @@ export function parseDay(text: string): string | null {
 
 /** Returns whether text can be the idempotency key of a caller: 1 to 100 printable characters of ASCII. */
 export const isIdempotencyKey = (text: string): boolean => /^[\x21-\x7e]{1,100}$/.test(text)
+
+/** Returns what a person typed or pasted: trimmed, without marks of direction, and with digits such as ٥ as ASCII. */
+export function typedText(text: string): string {
+  return text
+    .replace(/\p{Bidi_Control}/gu, '')
+    .trim()
+    .replace(/[\p{Nd}--[0-9]]/gv, (digit) => asciiDigit(digit))
+}
+
+/** Unicode orders the digits of a script from zero to nine, and whole sets of ten may follow each other. */
+const asciiDigit = memoize(
+  (digit: string) => {
+    const point = digit.codePointAt(0) ?? 0
+    let zero = point
+    while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--
+    return String((point - zero) % 10)
+  },
+  { max: 1_000 },
+)
 
 const longestLine = 200
 /** Printable ASCII with single spaces, which cleaning does not change. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { cleanLine, parseDay, parseInstant } from './text.ts'
+import { cleanLine, parseDay, parseInstant, typedText } from './text.ts'
 
 const hostile = 'A\u001b[31mred\u202eevil\u{e0041}\u0000 text'
 const clean = 'Aredevil text'
@@ -20,6 +20,20 @@ describe('a line of supplier text', () => {
     assert.ok(first > 0)
     assert.equal(cleanLine(`時計 of the test\n`), '時計 of the test')
     assert.equal(cleaning.callCount(), first)
+  })
+})
+
+describe('a text that a person typed', () => {
+  it('has the digits of every keyboard as ASCII, no marks of direction, and no space around it', () => {
+    let systems = 0
+    for (const system of Intl.supportedValuesOf('numberingSystem')) {
+      const typed = new Intl.NumberFormat(`en-u-nu-${system}`, { useGrouping: false }).format(9_876_543_210)
+      if (!/^\p{Nd}{10}$/u.test(typed)) continue
+      assert.equal(typedText(`\u200e ${typed}\u202c `), '9876543210', system)
+      systems++
+    }
+    assert.ok(systems > 50)
+    for (const text of ['', 'S7-1182', 'Ⅷ ½ ² 一', '(01)1\u001d21A']) assert.equal(typedText(text), text)
   })
 })
 

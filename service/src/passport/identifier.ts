@@ -5,6 +5,7 @@
 import { parseTokenId } from '@touchstone/verdict'
 import { parseTypedGtin } from '../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../domain/gs1/serial.ts'
+import { typedText } from '../domain/text.ts'
 import { parseDigitalLink } from './digital-link.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 
@@ -26,7 +27,7 @@ const unreadable = { kind: 'unreadable' } as const
 
 /** Parses one text. `baseUrl` is the public origin of this host; the scheme of a link may differ from it. */
 export function parseIdentifier(text: string, baseUrl: string): Identifier {
-  const trimmed = text.trim()
+  const trimmed = typedText(text)
   if (trimmed === '' || trimmed.length > maxIdentifierLength) return unreadable
   if (/^(?:[a-z][a-z0-9+.-]*:\/\/|www\.)/i.test(trimmed)) return parseLink(trimmed, baseUrl)
   if (/^\/(?:01|token)\//.test(trimmed)) return parsePath(trimmed)
@@ -34,8 +35,8 @@ export function parseIdentifier(text: string, baseUrl: string): Identifier {
 }
 
 /** Parses a GTIN as it is typed, and a serial; null when either is none. */
-export function parseItem(gtinText: string, serial: string): ItemKey | null {
-  const gtin = parseTypedGtin(gtinText)
+export function parseItem(gtinText: string, serialText: string): ItemKey | null {
+  const [gtin, serial] = [parseTypedGtin(typedText(gtinText)), typedText(serialText)]
   return gtin !== null && isRegistrableSerial(serial) ? { gtin, serial } : null
 }
 

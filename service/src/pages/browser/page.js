@@ -273,8 +273,8 @@ async function watchOwner(place) {
 /** Compares the address inside the browser: only the record is fetched. */
 async function testOwner(form) {
   const outcome = outcomeOf(form)
-  const address = form.elements.address.value.trim()
-  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return outcome(texts.ownerInvalid, false)
+  const address = addressIn(form.elements.address.value)
+  if (address === undefined) return outcome(texts.ownerInvalid, false)
   try {
     const [{ isOwner }, verdict] = await Promise.all([
       import('./verdict/rules/owner.js'),
@@ -306,6 +306,12 @@ function kept(key) {
   } catch {
     return null
   }
+}
+
+/** Returns the one address in a text that was typed, pasted or scanned. */
+export function addressIn(text) {
+  const [address, ...others] = new Set(text.match(/0x[0-9a-fA-F]{40}(?![0-9a-fA-F])/g))
+  return others.length === 0 ? address : undefined
 }
 
 async function verdictAt(path) {

@@ -3,6 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
+import { addressIn } from './page.js'
 import { isOwner } from './verdict/rules/owner.js'
 
 const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
@@ -46,7 +47,7 @@ function addScan(form) {
       const { codeReader, readCamera } = await import('./code-reader.js')
       const code = await readCamera(viewer.querySelector('video'), await codeReader(['qr_code']), () => isScanning)
       if (code === undefined) return
-      const [address] = /0x[0-9a-fA-F]{40}(?![0-9a-fA-F])/.exec(code.text) ?? []
+      const address = addressIn(code.text)
       if (address !== undefined) form.elements.to.value = address
       say(form, address === undefined ? texts.badTo : '', false)
     } catch {
@@ -226,7 +227,7 @@ async function showClaim(form, outcome, account) {
 
 function inputOf({ dataset, elements }) {
   const { step, ticket, transfer: transferId } = dataset
-  return { step, ticket, transferId, to: elements.to?.value.trim() }
+  return { step, ticket, transferId, to: elements.to && addressIn(elements.to.value) }
 }
 
 function refuseChain(form) {

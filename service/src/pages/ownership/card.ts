@@ -109,7 +109,7 @@ function recipientField(context: PageContext): Html {
       name="to"
       dir="ltr"
       placeholder="0x…"
-      maxlength="42"
+      maxlength="200"
       aria-describedby="to-hint"
       autocomplete="off"
       spellcheck="false"
@@ -135,7 +135,7 @@ function ownerTest(context: PageContext, { verdictPath }: ItemView): Html {
         data: html`data-owner="${verdictPath}"`,
         name: 'address',
         label: proof.ownerLabel,
-        attributes: html`placeholder="0x…" maxlength="42"`,
+        attributes: html`placeholder="0x…" maxlength="200"`,
         hint: proof.ownerText,
         button: proof.ownerButton,
       })}

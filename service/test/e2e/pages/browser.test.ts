@@ -170,6 +170,8 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     const [operator = '', , owner = ''] = publishedAddresses
     await test(owner, 'Yes, this address holds the item.')
     await test(operator, 'No, this address does not hold the item.')
+    await test(`\u200e ${owner}. `, 'Yes, this address holds the item.')
+    await test(`${owner} or ${operator}`, 'An address is 0x and 40 hex digits.')
     await test('0x12', 'An address is 0x and 40 hex digits.')
     assert.ok(sent.some((request) => request.includes('/api/asset/')))
     assert.ok(!sent.some((request) => request.includes(owner.slice(2).toLowerCase())))

@@ -161,6 +161,7 @@ describe('a look-up of one text', () => {
       [`${world.url}${item}?picc=00&cmac=00`, item],
       ['9520003000001', `/01/${satchel.gtin}`],
       [`${world.url}/token/7`, '/token/7'],
+      ['S7-١١٨٢', item],
     ] as const)
       assert.deepEqual([(await find(text)).status, (await find(text)).to], [303, path], text)
   })

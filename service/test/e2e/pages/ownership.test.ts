@@ -105,7 +105,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     const outcome = owner.locator('form[data-step="offer"] .outcome')
     await outcome.getByText('An address is 0x and 40 hex digits. Copy it without a change.').waitFor()
     assert.equal(owner.url(), `${world.url}${own.pathOf(item)}`)
-    await owner.locator('#to').fill(seller.address)
+    await owner.locator('#to').fill(`\u200e ${seller.address} `)
     await offer('This wallet owns the item already.')
     assert.deepEqual((await audit(buyer, 'light')).broken, [])
 

@@ -25,7 +25,7 @@ describe('a list', () => {
 
   it('takes cells between semicolons and tabs, quotes, and a quote that is not closed', () => {
     const item = { kind: 'item', gtin: '09520123456788', serial: 'A,1' }
-    for (const line of ['9520123456788,"A,1"', '9520123456788;"A,1"', '9520123456788\tA,1'])
+    for (const line of ['9520123456788,"A,1"', '٩٥٢٠١٢٣٤٥٦٧٨٨,"A,١"', '9520123456788;"A,1"', '9520123456788\tA,1'])
       assert.deepEqual(parseLines([line], base, 9).lines[0]?.identifiers, [item], line)
     assert.equal(parseLines(['x y,"open'], base, 9).lines[0]?.identifiers[0]?.kind, 'unreadable')
   })

@@ -10,6 +10,7 @@ import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
+import { typedText } from '../../../domain/text.ts'
 import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
@@ -334,7 +335,7 @@ async function searchOf(
   if (text !== null) return findText(site, context, text)
   const brand = query.get('brand')
   if (brand === null) return parseSearch(query)
-  return findOfBrand(site, context, { brand, serial: query.get('serial')?.slice(0, maxTyped).trim() ?? '' })
+  return findOfBrand(site, context, { brand, serial: typedIn(query, 'serial') ?? '' })
 }
 
 /** Lists the examples that exist; none while the chain cannot be read, because the start page must open. */
@@ -364,7 +365,7 @@ const maxTyped = 200
 
 /** Parses the text that a person typed to the path of an item. */
 export function parseSearch(query: URLSearchParams): Search {
-  const typed = (name: string) => query.get(name)?.slice(0, maxTyped).trim()
+  const typed = (name: string) => typedIn(query, name)
   const token = typed('token')
   if (token !== undefined) {
     const tokenId = parseTokenId(token)
@@ -379,6 +380,11 @@ export function parseSearch(query: URLSearchParams): Search {
   return isRegistrableSerial(serial)
     ? { kind: 'path', path: itemPath({ gtin, serial }) }
     : wrong({ ...view, wrong: 'serial' })
+}
+
+function typedIn(query: URLSearchParams, name: string): string | undefined {
+  const text = query.get(name)?.slice(0, maxTyped)
+  return text === undefined ? undefined : typedText(text)
 }
 
 function wrong(view: SearchView): Search {

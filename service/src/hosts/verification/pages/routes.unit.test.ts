@@ -11,6 +11,9 @@ describe('parseSearch', () => {
     ['gtin=9+520003-000001&serial=a%2Fb', '/01/09520003000001/21/a%2Fb'],
     ['gtin=96385074&serial=1', '/01/00000096385074/21/1'],
     ['gtin=09520003000001', '/01/09520003000001'],
+    ['token=٤٢', '/token/42'],
+    ['token=\u200e42', '/token/42'],
+    ['gtin=۹۵۲۰۰۰۳-۰۰۰۰۰۱&serial=S7-١١٨٢', '/01/09520003000001/21/S7-1182'],
   ] as const)
     it(`leads «${query}» to ${path}`, () =>
       assert.deepEqual(parseSearch(new URLSearchParams(query)), { kind: 'path', path }))
