@@ -141,6 +141,39 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     assert.equal(await page.evaluate('document.activeElement.id'), 'result')
   })
 
+  it('fits it also in letters of twice the size, with its code', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('activated')}`, { viewport: narrow })
+    await page.evaluate("document.documentElement.style.fontSize = '200%'")
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), narrow.width)
+  })
+
+  it('hides no focus below the bar of an old answer, also where the screen is low', async () => {
+    const offline = states.scripted.find(({ name }) => name === 'offline')
+    assert.ok(offline)
+    await using page = await browser.open(`${world.url}/`, { viewport: narrow, allowed: /ERR_INTERNET_DISCONNECTED/ })
+    await openState(page, offline, 'en')
+    for (const height of [640, 256]) {
+      await page.setViewportSize({ width: 320, height })
+      await page.locator('main :is(summary, a):visible').last().focus()
+      const hidden: string[] = []
+      let steps = 0
+      for (; steps < 50; steps++) {
+        await page.keyboard.press('Shift+Tab')
+        const { tag, isInPage, isHidden } = await page.evaluate<{ tag: string; isInPage: boolean; isHidden: boolean }>(
+          focus,
+        )
+        if (!isInPage) break
+        if (isHidden) hidden.push(tag)
+      }
+      assert.ok(steps > 5)
+      assert.deepEqual(hidden, [], `${height} px`)
+      const bar: number = await page.evaluate(
+        `(scrollTo(0, 400), document.querySelector('.top').getBoundingClientRect().bottom)`,
+      )
+      assert.ok(bar < height / 2, `the bar ends at ${bar} of ${height} px`)
+    }
+  })
+
   it('says in a live region what an answer of the visitor changes', async () => {
     await using page = await browser.open(await world.tapped('satchel'))
     for (const [answer, ...parts] of [
@@ -220,3 +253,11 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     }
   })
 })
+
+/** Returns the focused element, and whether all of it lies below the bar. */
+const focus = `(() => {
+  const [element, bar] = [document.activeElement, document.querySelector('.top').getBoundingClientRect()]
+  const { bottom } = element.getBoundingClientRect()
+  const isInPage = document.querySelector('main').contains(element)
+  return { tag: element.outerHTML.slice(0, 60), isInPage, isHidden: bottom <= bar.bottom }
+})()`
