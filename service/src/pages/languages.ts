@@ -9,22 +9,25 @@ import fr from './texts/fr.json' with { type: 'json' }
 export const languages = ['en', 'de', 'fr', 'es', 'ar'] as const
 export type Language = (typeof languages)[number]
 
-/** The language switch shows each language by its own name. */
-export const languageNames: Readonly<Record<Language, string>> = {
-  en: 'English',
-  de: 'Deutsch',
-  fr: 'Français',
-  es: 'Español',
-  ar: 'العربية',
+type LanguageFacts = {
+  /** The name of the language in itself, for the switch. */
+  readonly name: string
+  readonly direction: 'ltr' | 'rtl'
+  /** Its letters are in Latin-1, which the fonts of every PDF reader have. */
+  readonly isLatin: boolean
+}
+
+export const languageFacts: Readonly<Record<Language, LanguageFacts>> = {
+  en: { name: 'English', direction: 'ltr', isLatin: true },
+  de: { name: 'Deutsch', direction: 'ltr', isLatin: true },
+  fr: { name: 'Français', direction: 'ltr', isLatin: true },
+  es: { name: 'Español', direction: 'ltr', isLatin: true },
+  ar: { name: 'العربية', direction: 'rtl', isLatin: false },
 }
 
 /** The English catalogue is the type of all. A missing sentence is a type error, another key or `{place}` fails a test. */
 export type Texts = typeof en
 export const textsOf: Readonly<Record<Language, Texts>> = { en, de, fr, es, ar }
-
-export function directionOf(language: Language): 'ltr' | 'rtl' {
-  return language === 'ar' ? 'rtl' : 'ltr'
-}
 
 /** Returns the language that `?lang=` names, or null when the pages do not have it. */
 export function parseLanguage(text: string | null): Language | null {

@@ -2,7 +2,7 @@
 import { hrefIn, textsIn, timeElement, type PageContext } from './context.ts'
 import { fill, html, markupOf, type Html } from './html.ts'
 import { icon, mark } from './icons.ts'
-import { directionOf, languageNames, languages } from './languages.ts'
+import { languageFacts, languages } from './languages.ts'
 import type { PageTheme } from './theme.ts'
 import type { Stage } from './verdict/situation.ts'
 
@@ -36,7 +36,7 @@ export function documentOf(context: PageContext, page: Page): string {
   const { theme, checkedAt } = page
   return markupOf(
     html`<!doctype html>
-<html lang="${language}" dir="${directionOf(language)}"${theme && html` data-theme="${theme.id}"`}>
+<html lang="${language}" dir="${languageFacts[language].direction}"${theme && html` data-theme="${theme.id}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -90,9 +90,9 @@ function languageMenu(context: PageContext, path: string): Html {
         href="${path}?lang=${language}"
         hreflang="${language}"
         lang="${language}"
-        dir="${directionOf(language)}"
+        dir="${languageFacts[language].direction}"
         data-language${current}
-        >${languageNames[language]}</a
+        >${languageFacts[language].name}</a
       >
     </li>`
   })

@@ -4,7 +4,7 @@
  */
 import { retryButton, textsIn, type PageContext } from './context.ts'
 import { html, jsonBlock } from './html.ts'
-import { languages, textsOf } from './languages.ts'
+import { languageFacts, languages, textsOf } from './languages.ts'
 import { documentOf } from './layout.ts'
 import { plainVerdict } from './verdict/card.ts'
 
@@ -16,6 +16,7 @@ export function offlinePage(assets: string): string {
     languages.map((language) => [
       language,
       {
+        dir: languageFacts[language].direction,
         title: textsOf[language].notices.offlineTitle,
         text: textsOf[language].notices.offlineText,
         old: textsOf[language].notices.offlineOld,

@@ -125,7 +125,7 @@ function showLastAnswer() {
   const lang = answer?.lang ?? navigator.language.slice(0, 2)
   const words = all[lang] ?? all.en
   document.documentElement.lang = lang in all ? lang : 'en'
-  document.documentElement.dir = answer?.dir ?? (lang === 'ar' ? 'rtl' : 'ltr')
+  document.documentElement.dir = answer?.dir ?? words.dir
   document.querySelector('.btn span').textContent = words.retry
   if (answer === undefined) {
     document.querySelector('.word').textContent = words.title

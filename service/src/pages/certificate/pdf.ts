@@ -4,7 +4,7 @@
  */
 import { PDFDocument, StandardFonts, rgb, type PDFFont, type PDFPage } from '@cantoo/pdf-lib'
 import { textsIn, type PageContext } from '../context.ts'
-import { formatTime } from '../languages.ts'
+import { formatTime, languageFacts } from '../languages.ts'
 import { qrPath } from '../qr.ts'
 import { certificateFacts, type CertificateView } from './facts.ts'
 
@@ -15,7 +15,7 @@ const [strip, stripInk] = [rgb(0.957, 0.918, 0.824), rgb(0.36, 0.263, 0.03)]
 const codeSide = 221
 
 export async function certificatePdf(context: PageContext, view: CertificateView): Promise<Uint8Array<ArrayBuffer>> {
-  const printed = { ...context, language: context.language === 'ar' ? ('en' as const) : context.language }
+  const printed = { ...context, language: languageFacts[context.language].isLatin ? context.language : ('en' as const) }
   const { certificate, frame } = textsIn(printed)
   const document = await PDFDocument.create({ updateMetadata: false })
   const at = new Date(view.at * 1000)
