@@ -31,9 +31,6 @@ export function parseDay(text: string): string | null {
   return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
 }
 
-/** Returns whether text can be the idempotency key of a caller: 1 to 100 printable characters of ASCII. */
-export const isIdempotencyKey = (text: string): boolean => /^[\x21-\x7e]{1,100}$/.test(text)
-
 /** Returns what a person typed or pasted: trimmed, without marks of direction, and with digits such as ٥ as ASCII. */
 export function typedText(text: string): string {
   return text

@@ -9,7 +9,7 @@ import { parseAddress } from '../../domain/address.ts'
 import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../domain/gs1/serial.ts'
 import { parseTagUid } from '../../domain/tag-uid.ts'
-import { isIdempotencyKey } from '../../domain/text.ts'
+import { isIdempotencyKey } from '../../domain/idempotency-key.ts'
 import { batchIdPattern } from '../../tap/keys/batch.ts'
 import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 

@@ -7,7 +7,7 @@ import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isRegistrableSerial } from '../../domain/gs1/serial.ts'
-import { isIdempotencyKey } from '../../domain/text.ts'
+import { isIdempotencyKey } from '../../domain/idempotency-key.ts'
 
 /** `field` has dots for nested ones; `input` is the whole. */
 export type InputError = Readonly<{ field: string; message: string }>
