@@ -100,6 +100,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await unfold(owner, 'Pass it on')
     const offer = (sentence: string) => step(owner, 'offer', { button: 'Offer with', sentence })
     // Enter starts the step of the only wallet; the address never gets into the URL.
+    await owner.getByRole('button', { name: `Offer with ${walletName}` }).waitFor()
     await owner.locator('#to').fill('0x12')
     await owner.locator('#to').press('Enter')
     const outcome = owner.locator('form[data-step="offer"] .outcome')
