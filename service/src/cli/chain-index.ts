@@ -98,7 +98,7 @@ async function rebuild(session: Session, { yes, json }: { yes?: true; json?: tru
 
 const progressMs = 2_000
 /** A process that leads the index without progress for so long is behind. */
-const patienceMs = 10_000
+const standstillMs = 10_000
 
 /**
  * Brings the index to the head of the chain and returns its block. It waits for the process that leads the index, else works in this
@@ -122,7 +122,7 @@ export async function catchUpWithHead(session: Session): Promise<bigint> {
     if (led) throw new CommandError(`The index came to block ${indexed} only; the head is ${head.number}. Try again.`)
     if (indexed >= 0n) print(indexed, head.number)
     if (indexed !== last) [last, movedAt] = [indexed, performance.now()]
-    else if (performance.now() - movedAt > patienceMs)
+    else if (performance.now() - movedAt > standstillMs)
       throw new CommandError(
         `The index is at block ${indexed}, the head is ${head.number}: the process that leads it is behind. See: touchstone index status`,
       )

@@ -12,7 +12,7 @@ import { type Verb, verbsOf } from '../access/rights.ts'
 import { graphqlError } from './errors.ts'
 import { scopedStores } from './access/scoped-stores.ts'
 import type { ApiKey } from '../access/api-keys.ts'
-import { lanedStores } from './laned-stores.ts'
+import { queuedStores } from './queued-stores.ts'
 import type { IndexStores } from './stores.ts'
 import { createTurns, type Turns } from './turns.ts'
 
@@ -59,7 +59,7 @@ export function contextFactory(
     const own = key.brands === null ? all : scopedStores(all, key.brands)
     const metaRead = operation?.asksMeta === true ? own.meta() : undefined
     metaRead?.catch(() => {}) // `_meta` shows the fault
-    const ownLists = lanedStores(own, (work) => turns.read(key.id, work))
+    const ownLists = queuedStores(own, (work) => turns.read(key.id, work))
     const lists = metaRead === undefined ? ownLists : { ...ownLists, meta: () => metaRead }
     const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
     const verbs = new Set(verbsOf(key.scopes))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { lanedStores } from './laned-stores.ts'
+import { queuedStores } from './queued-stores.ts'
 import type { IndexStores } from './stores.ts'
 import { createTurns } from './turns.ts'
 
@@ -39,9 +39,9 @@ describe('a read of a list', () => {
     const store = { count, page: count, find: count }
     const names = ['products', 'transfers', 'past', 'groups', 'taps']
     const stores = Object.fromEntries(names.map((name) => [name, store])) as unknown as IndexStores
-    const patient = lanedStores(stores, (work) => work())
+    const patient = queuedStores(stores, (work) => work())
     assert.equal(await patient.groups.count('BRAND'), 1)
-    const late = lanedStores(stores, (work) => work(), -1)
+    const late = queuedStores(stores, (work) => work(), -1)
     await assert.rejects(late.groups.count('BRAND'), { extensions: { code: 'RATE_LIMITED' } })
     assert.equal(reads, 1)
   })

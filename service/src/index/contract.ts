@@ -61,7 +61,7 @@ export class IndexIncompleteError extends ServiceError {
 }
 
 /** Milliseconds from the last block to the arrival at most, in most cases. A rebuild takes from seconds to hours. */
-const mostPatienceMs = 1_000
+const mostWaitMs = 1_000
 const arrivalPollMs = 25
 /** Reads that a rebuild or another leader disturbed. */
 const mostReads = 3
@@ -70,7 +70,7 @@ const mostReads = 3
  * Returns the database for reads whose answer may be that there is none. They throw an IndexIncompleteError from a rebuild until a leader has
  * arrived at the head, also where the rebuild began after their snapshot: TRUNCATE empties tables for all snapshots.
  */
-export function wholeIndex(database: IndexDatabase, { patienceMs = mostPatienceMs } = {}): IndexDatabase {
+export function wholeIndex(database: IndexDatabase, { waitMs = mostWaitMs } = {}): IndexDatabase {
   let known: bigint | null = null
   let moved: { number: bigint | undefined; at: number } = { number: undefined, at: performance.now() }
 
@@ -91,7 +91,7 @@ export function wholeIndex(database: IndexDatabase, { patienceMs = mostPatienceM
     for (const began = performance.now(); ; await sleep(arrivalPollMs)) {
       const epoch = await look()
       if (epoch !== null) return epoch
-      if (performance.now() - Math.min(began, moved.at) >= patienceMs) throw new IndexIncompleteError()
+      if (performance.now() - Math.min(began, moved.at) >= waitMs) throw new IndexIncompleteError()
     }
   })
 

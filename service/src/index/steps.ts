@@ -75,8 +75,8 @@ const lookMs = 5
 const writerMs = 100
 const longestWaitMs = 3_000
 
-/** Waits until the last step is shown, and shows it after `patienceMs`. Throws DATABASE_UNAVAILABLE where a node does not commit it. */
-async function wholeStep(sql: Sql, patienceMs = writerMs): Promise<Look | null> {
+/** Waits until the last step is shown, and shows it after `waitMs`. Throws DATABASE_UNAVAILABLE where a node does not commit it. */
+async function wholeStep(sql: Sql, waitMs = writerMs): Promise<Look | null> {
   const began = performance.now()
   for (;;) {
     const look = await lookAt(sql)
@@ -84,7 +84,7 @@ async function wholeStep(sql: Sql, patienceMs = writerMs): Promise<Look | null> 
     const waited = performance.now() - began
     if (waited >= longestWaitMs)
       throw databaseUnavailable(new Error('a node has not committed the last step of the index'))
-    if (waited >= patienceMs && (await show(sql, look.step))) return { ...look, shown: look.step }
+    if (waited >= waitMs && (await show(sql, look.step))) return { ...look, shown: look.step }
     await sleep(lookMs)
   }
 }

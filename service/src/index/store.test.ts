@@ -163,7 +163,7 @@ for (const { name, open, skip } of testDatabases())
         if (isRead) await afterRead(rows)
         return rows as never
       }
-      const products = productStore(wholeIndex({ ...database, query }, { patienceMs: 0 }))
+      const products = productStore(wholeIndex({ ...database, query }, { waitMs: 0 }))
       const ids = async () => (await products.byTokens([1n, 2n])).map(({ tokenId }) => tokenId)
       const lead = async () => (await indexStore(database).lead(alice))?.epoch ?? 0n
       const fill = async (events = minted(1n)) => {
@@ -218,7 +218,7 @@ for (const { name, open, skip } of testDatabases())
         asked.resolve()
         return database.query(text, values)
       }
-      const products = productStore(wholeIndex({ ...database, query }, { patienceMs: 60_000 }))
+      const products = productStore(wholeIndex({ ...database, query }, { waitMs: 60_000 }))
       const found = products.byTokens([1n])
       await asked.promise
       const led = await indexStore(database).lead(alice)

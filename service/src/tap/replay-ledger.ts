@@ -65,7 +65,7 @@ export type LedgerOptions = Readonly<{
 const grouping = {
   maxItems: 32,
   concurrency: 2,
-  patienceMs: 10,
+  overlapAfterMs: 10,
   isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error),
 }
 

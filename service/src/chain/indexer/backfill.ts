@@ -8,7 +8,7 @@ import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../
 import { chainUnavailable } from '../../lib/errors.ts'
 import { isBusy, wasAsked } from '../rpc/failover.ts'
 import { rangeTooWide } from '../rpc/source.ts'
-import type { PatientSource } from './patience.ts'
+import type { RetryingSource } from './retrying-source.ts'
 import type { Block } from '../rpc/block.ts'
 
 /** All events after the block `before`, up to `to`. */
@@ -23,7 +23,7 @@ const headersAtOnce = 64
 const ceilingHoldsMs = 300_000
 
 type BackfillOptions = Readonly<{
-  source: PatientSource
+  source: RetryingSource
   /** The number of logs that a range should have; an answer of 8 MiB holds about 11,000. */
   wantedLogs: number
   /** Ends the attempts with fewer blocks. */

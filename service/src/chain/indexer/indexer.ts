@@ -11,11 +11,11 @@ import type { Log } from '../../lib/log.ts'
 import { createBackfill } from './backfill.ts'
 import { createIndexCheck, type IndexCheckOptions } from './check.ts'
 import { createBlockReader } from './realtime.ts'
-import { createPatientSource, type PatientSource } from './patience.ts'
+import { createRetryingSource, type RetryingSource } from './retrying-source.ts'
 import { createSync, type Rewind, type Seen, type Sync } from './sync.ts'
 
 export type IndexerOptions = Readonly<{
-  source: PatientSource
+  source: RetryingSource
   store: IndexStore
   contract: Hex
   /** The block of the contract's first log, or any before. */
@@ -70,7 +70,7 @@ const mostFailures = 6
 
 export function createIndexer(options: IndexerOptions) {
   const closing = new AbortController()
-  const source = createPatientSource(options.source, closing.signal)
+  const source = createRetryingSource(options.source, closing.signal)
   const { store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
   const { startBlock, confirmations = 0n, rangeLogs = 8_000 } = options
   const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`

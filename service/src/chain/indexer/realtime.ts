@@ -8,7 +8,7 @@ import { type AssetEvent, parseEvents } from '../../domain/registry-event.ts'
 import { mapConcurrently } from '../../lib/async/concurrency.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { nonCanonical } from '../rpc/source.ts'
-import type { PatientSource } from './patience.ts'
+import type { RetryingSource } from './retrying-source.ts'
 import { type Block, mayHoldLogsOf } from '../rpc/block.ts'
 
 /** At least one block, each the parent of the next, with all their events. */
@@ -25,7 +25,7 @@ const concurrency = 8
  * the head. A block whose logs cannot be read ends the run before it. It throws CHAIN_UNAVAILABLE where that is the first one, also when
  * the chain is reorganised meanwhile.
  */
-export function createBlockReader({ source, contract }: { source: PatientSource; contract: Hex }): ReadBlocks {
+export function createBlockReader({ source, contract }: { source: RetryingSource; contract: Hex }): ReadBlocks {
   const mayHoldLogs = mayHoldLogsOf(contract)
 
   async function eventsOfBlock(block: Block): Promise<readonly AssetEvent[]> {

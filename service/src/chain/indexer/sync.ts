@@ -6,13 +6,13 @@ import type { BlockId } from '../../domain/chain.ts'
 import type { IndexCursor, IndexRepair, IndexStore } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import type { PatientSource } from './patience.ts'
+import type { RetryingSource } from './retrying-source.ts'
 import type { Block } from '../rpc/block.ts'
 import type { Backfill } from './backfill.ts'
 import { type BlockRun, mostBlocks, present, type ReadBlocks, reorganised } from './realtime.ts'
 
 export type SyncOptions = Readonly<{
-  source: PatientSource
+  source: RetryingSource
   store: IndexStore
   backfill: Backfill
   readBlocks: ReadBlocks

@@ -5,7 +5,7 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import { encodeWord } from '../../lib/words.ts'
 import type { Block } from '../rpc/block.ts'
-import type { PatientSource } from './patience.ts'
+import type { RetryingSource } from './retrying-source.ts'
 import { createSync } from './sync.ts'
 
 const blockOf = (hash: bigint): Block => ({
@@ -34,7 +34,7 @@ async function stepTo(found: () => Block) {
   const unused = () => assert.fail('not used here')
   const sync = createSync(
     {
-      source: source as unknown as PatientSource,
+      source: source as unknown as RetryingSource,
       store: store as unknown as IndexStore,
       backfill: { ranges: unused },
       readBlocks: unused,

@@ -17,7 +17,7 @@ import { decodeWord, encodeCall } from '../assets/calls/abi.ts'
 import { createEncodingDetector, isOfRegistry, type ReadInterface } from '../assets/calls/encodings.ts'
 import type { Block } from '../rpc/block.ts'
 import { type NonCanonical, nonCanonical } from '../rpc/source.ts'
-import type { PatientSource } from './patience.ts'
+import type { RetryingSource } from './retrying-source.ts'
 import { createBackfill } from './backfill.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
 
@@ -38,7 +38,7 @@ export type Verified = Readonly<{
 }>
 
 export type VerifyIndexOptions = Readonly<{
-  source: PatientSource
+  source: RetryingSource
   contract: Hex
   interface: ReadInterface
   pages: TokenPages

@@ -117,8 +117,8 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     const needed = method === receiptMethod ? neededForReceipts : 1
     const known = firstAlike(answers, needed)
     // A provider that hangs must not delay the next look.
-    const patience = () => answered(answers, needed).then(() => sleep(othersMs, { ref: false }))
-    const found = await (unanimous ? known : Promise.race([known, patience().catch(() => null)]))
+    const afterOthers = () => answered(answers, needed).then(() => sleep(othersMs, { ref: false }))
+    const found = await (unanimous ? known : Promise.race([known, afterOthers().catch(() => null)]))
     if (found !== null && found !== undefined) return found
     if (!unanimous) return answered(answers, needed).then(() => null)
     if ((await Promise.all(answers)).some((answer) => answer !== null))

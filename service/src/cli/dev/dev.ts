@@ -47,7 +47,7 @@ const demonstration = {
 }
 
 /** The only chain there is runs on this machine: an answer that takes long is better than none. */
-const patient = { attemptTimeoutMs: 20_000, readTimeoutMs: 40_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
+const longDeadlines = { attemptTimeoutMs: 20_000, readTimeoutMs: 40_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
 
 export function devCommand(): Command {
   return defineCommand(
@@ -88,7 +88,7 @@ async function dev(): Promise<void> {
   const config = readConfig({ ...env, ...own, ...noFiles })
   // Loaded by the commands that start them, so that the other commands begin in half the time.
   const { startService } = await import('../../app/service.ts')
-  const service = await step('database and hosts', () => startService(config, log, { deadlines: patient }))
+  const service = await step('database and hosts', () => startService(config, log, { deadlines: longDeadlines }))
   opened.defer(() => service.close(500))
   await service.components.writer.recover()
   const items = await step('catalogue', (print) =>

@@ -20,22 +20,22 @@ const killAfterMs = 10_000
  * long, and systemd waits a minute for the primary. Pings are counted, not time: a primary that stands still, as in a machine that sleeps,
  * sends none. A worker that starts has five minutes for an answer, because it reads the program meanwhile.
  */
-const usualPatience = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
+const usualPingLimits = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
 
 /** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
 export async function startWorkers({
   count,
   envOf,
   log,
-  patience = usualPatience,
+  pingLimits = usualPingLimits,
 }: {
   readonly count: number
   /** Returns the additions to the primary's environment for the worker at a place, from 0. */
   readonly envOf: (place: number) => Readonly<Record<string, string>>
   readonly log: Log
-  readonly patience?: typeof usualPatience
+  readonly pingLimits?: typeof usualPingLimits
 }) {
-  const pings = sendPings(patience, log)
+  const pings = sendPings(pingLimits, log)
   const places: Worker[] = []
   const stopping = new AbortController()
   let turn: Promise<void> = Promise.resolve()
@@ -109,7 +109,7 @@ export async function startWorkers({
 }
 
 /** Sends pings to the workers, and kills one that hangs. It is replaced as one that died, or does not start. */
-function sendPings(patience: typeof usualPatience, log: Log) {
+function sendPings(pingLimits: typeof usualPingLimits, log: Log) {
   type Watched = { unanswered: number; most: number; isServing: boolean }
   const watched = new Map<Worker, Watched>()
 
@@ -128,16 +128,16 @@ function sendPings(patience: typeof usualPatience, log: Log) {
   }
 
   // An answer that has arrived is read before the immediate runs: then the primary was late, not the worker.
-  const timer = setInterval(() => setImmediate(sendRound), patience.pingEveryMs).unref()
+  const timer = setInterval(() => setImmediate(sendRound), pingLimits.pingEveryMs).unref()
   return {
     watch(worker: Worker): void {
-      const state = { unanswered: 0, most: patience.mostAtStart, isServing: false }
+      const state = { unanswered: 0, most: pingLimits.mostAtStart, isServing: false }
       watched.set(worker, state)
       worker.on('message', () => Object.assign(state, { unanswered: 0 }))
     },
     serves(worker: Worker): void {
       const state = watched.get(worker)
-      if (state !== undefined) Object.assign(state, { most: patience.mostUnanswered, isServing: true })
+      if (state !== undefined) Object.assign(state, { most: pingLimits.mostUnanswered, isServing: true })
     },
     /** Returns whether at least one worker answers: at most its last ping is unanswered. */
     isAnswering: (): boolean => [...watched.values()].some((state) => state.isServing && state.unanswered <= 1),

@@ -203,7 +203,7 @@ function createPool(
     connectionString: url,
     max: poolSize,
     connectionTimeoutMillis: 3_000,
-    query_timeout: patienceMs(statementTimeoutMs),
+    query_timeout: queryTimeoutMs(statementTimeoutMs),
     application_name: 'touchstone',
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
     stream: () => {
@@ -237,13 +237,13 @@ async function refusalOf({ pool, end }: ReturnType<typeof createPool>): Promise<
 }
 
 function on(runner: pg.Pool | pg.PoolClient, statementTimeoutMs?: number): Query {
-  const limit = statementTimeoutMs === undefined ? {} : { query_timeout: patienceMs(statementTimeoutMs) }
+  const limit = statementTimeoutMs === undefined ? {} : { query_timeout: queryTimeoutMs(statementTimeoutMs) }
   return async <Row>(text: string, values: readonly unknown[] = []) =>
     (await runner.query({ ...limit, text, values: [...values] }).catch(rethrow)).rows as Row[]
 }
 
 /** Returns how long the driver waits for an answer: longer than the server takes to end the statement. */
-function patienceMs(statementTimeoutMs: number): number {
+function queryTimeoutMs(statementTimeoutMs: number): number {
   return statementTimeoutMs + 1_000
 }
 

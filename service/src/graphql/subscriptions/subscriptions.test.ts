@@ -101,7 +101,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('come while the index is being filled, with an error in place of their product', async () => {
-      const filling = indexStores(database, wholeIndex(database, { patienceMs: 0 }))
+      const filling = indexStores(database, wholeIndex(database, { waitMs: 0 }))
       const load = payloadLoader(
         () => createLoaders(filling),
         () => alice,

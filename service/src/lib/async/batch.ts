@@ -10,19 +10,19 @@ export type BatchOptions<T, R> = Readonly<{
   /** Batches that run at the same time. Default: 1. */
   concurrency?: number
   /** A batch starts beside a running one when that one has run for so many milliseconds. Default: 0. */
-  patienceMs?: number
+  overlapAfterMs?: number
   /** Returns whether one item may have caused this error. Each item of such a batch runs again alone. Default: none. */
   isOfOneItem?: (error: unknown) => boolean
 }>
 
 /** Returns a function that hands one item to the next batch. A lonely item starts at once; a batch that fails rejects all of its items, unless `isOfOneItem`. */
 export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => Promise<R> {
-  const { run, maxItems, weightOf = () => 1, concurrency = 1, patienceMs = 0, isOfOneItem = () => false } = options
+  const { run, maxItems, weightOf = () => 1, concurrency = 1, overlapAfterMs = 0, isOfOneItem = () => false } = options
   type Waiting = PromiseWithResolvers<R> & { readonly item: T; readonly span: Span | undefined }
   const waiting: Waiting[] = []
   let running = 0
-  let isPatient = false
-  let patience: NodeJS.Timeout | undefined
+  let isHeld = false
+  let hold: NodeJS.Timeout | undefined
 
   function add(item: T): Promise<R> {
     const one: Waiting = { ...Promise.withResolvers<R>(), item, span: currentSpan() }
@@ -33,24 +33,24 @@ export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => P
   }
 
   function mayStart(): boolean {
-    return running === 0 || (running < concurrency && !isPatient)
+    return running === 0 || (running < concurrency && !isHeld)
   }
 
   function startBatches(): void {
     while (waiting.length > 0 && mayStart()) {
       running += 1
-      if (patienceMs > 0) waitPatiently()
+      if (overlapAfterMs > 0) holdNext()
       void runBatch(takeBatch())
     }
   }
 
-  function waitPatiently(): void {
-    clearTimeout(patience)
-    isPatient = true
-    patience = setTimeout(() => {
-      isPatient = false
+  function holdNext(): void {
+    clearTimeout(hold)
+    isHeld = true
+    hold = setTimeout(() => {
+      isHeld = false
       startBatches()
-    }, patienceMs)
+    }, overlapAfterMs)
   }
 
   function takeBatch(): Waiting[] {

@@ -5,7 +5,12 @@ import { currentSpan, type Span, withSpan } from './span.ts'
 
 /** Returns a batcher whose batches end by hand. */
 function held(
-  options: { maxItems?: number; concurrency?: number; patienceMs?: number; weightOf?: (item: number) => number } = {},
+  options: {
+    maxItems?: number
+    concurrency?: number
+    overlapAfterMs?: number
+    weightOf?: (item: number) => number
+  } = {},
 ) {
   const batches: { items: readonly number[]; end: (fault?: Error) => void }[] = []
   const add = createBatcher<number, number>({
@@ -80,9 +85,9 @@ describe('a batcher', () => {
     assert.deepEqual(batches[2]?.items, [5])
   })
 
-  it('fills a batch while another runs, until its patience ends', async ({ mock }) => {
+  it('fills a batch while another runs, until that has run for long enough', async ({ mock }) => {
     mock.timers.enable({ apis: ['setTimeout'] })
-    const { add, batches, turn } = held({ maxItems: 2, concurrency: 2, patienceMs: 10 })
+    const { add, batches, turn } = held({ maxItems: 2, concurrency: 2, overlapAfterMs: 10 })
     const started = () => batches.map(({ items }) => items)
     for (const item of [1, 2, 3]) void add(item)
     await turn()

@@ -1,4 +1,4 @@
-/** Workers of `serve --workers` that hang: SIGSTOP makes them. This process is the primary, with less patience than `serve` has. */
+/** Workers of `serve --workers` that hang: SIGSTOP makes them. This process is the primary, with shorter limits than `serve` has. */
 import assert from 'node:assert/strict'
 import cluster, { type Worker } from 'node:cluster'
 import { after, before, describe, it } from 'node:test'
@@ -19,7 +19,7 @@ import { until } from '../../support/wait.ts'
 
 type Line = { event: string; place?: number; worker: number }
 const mostAtStart = 4_800 // a busy machine takes more than a minute to read the program
-const patience = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart }
+const pingLimits = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart }
 
 describe('workers that hang', { skip: noPostgres }, () => {
   let chain: WriterWorld
@@ -42,7 +42,7 @@ describe('workers that hang', { skip: noPostgres }, () => {
         : { ...env, ONLY: 'verification' }
     cluster.setupPrimary({ exec: cli, args: ['serve'], execArgv: [] })
     cluster.on('fork', remember)
-    workers = await startWorkers({ count: 2, envOf: envOfPlace, log, patience })
+    workers = await startWorkers({ count: 2, envOf: envOfPlace, log, pingLimits })
   })
   after(async () => {
     await workers?.stop()
@@ -52,14 +52,14 @@ describe('workers that hang', { skip: noPostgres }, () => {
   })
 
   let [isNextStopped, isNextPaused] = [false, false]
-  const pauseMs = patience.pingEveryMs * (patience.mostUnanswered + 8)
+  const pauseMs = pingLimits.pingEveryMs * (pingLimits.mostUnanswered + 8)
   let paused = Promise.resolve<unknown>(undefined)
   function remember(worker: Worker): void {
     const child = worker.process
     if (isNextStopped) child.kill('SIGSTOP')
     if (isNextPaused) worker.once('message', pause)
     ;[isNextStopped, isNextPaused] = [false, false]
-    patience.mostAtStart = mostAtStart
+    pingLimits.mostAtStart = mostAtStart
     children.add(child)
     child.once('exit', () => children.delete(child))
   }
@@ -100,7 +100,7 @@ describe('workers that hang', { skip: noPostgres }, () => {
   it('are killed and replaced also while they start', async () => {
     const [former = 0, before] = [pids()[0], killed().length]
     isNextStopped = true
-    patience.mostAtStart = patience.mostUnanswered // of the worker that is stopped; its start has read it when `remember` runs
+    pingLimits.mostAtStart = pingLimits.mostUnanswered // of the worker that is stopped; its start has read it when `remember` runs
     process.kill(former, 'SIGKILL')
     await until(() => killed().length === before + 1)
     await until(() => pids()[0] !== former)
@@ -139,7 +139,7 @@ describe('workers that hang', { skip: noPostgres }, () => {
 
   it('are not those of a primary that stood still itself', async () => {
     const [now, before] = [pids(), killed()]
-    const standing = patience.pingEveryMs * patience.mostUnanswered
+    const standing = pingLimits.pingEveryMs * pingLimits.mostUnanswered
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, standing)
     await until(() => workers.isAnswering())
     await isServed()

@@ -7,24 +7,24 @@ import type { RpcChainSource } from '../rpc/source.ts'
 const mostReads = 8
 const pausesMs = [50, 100, 200, 400, 800, 1_600, 3_200]
 
-export type PatientSource = Omit<RpcChainSource, 'proof' | 'stats' | 'close'>
+export type RetryingSource = Omit<RpcChainSource, 'proof' | 'stats' | 'close'>
 
 /** `signal` ends the repetitions. */
-export function createPatientSource(source: PatientSource, signal: AbortSignal): PatientSource {
+export function createRetryingSource(source: RetryingSource, signal: AbortSignal): RetryingSource {
   const limit = createAdaptiveLimit(mostReads)
-  const patient =
+  const retrying =
     <A extends readonly unknown[], R>(read: (...args: A) => Promise<R>) =>
     (...args: A): Promise<R> =>
       limit.run(() => retry(() => read(...args), { pausesMs, isRetryable: isBusy, onRetry: limit.tooMuch, signal }))
   return {
-    head: patient(source.head),
-    block: patient(source.block),
-    call: patient(source.call),
-    calls: patient(source.calls),
-    logs: patient(source.logs),
-    logsBetween: patient(source.logsBetween),
-    blocksAt: patient(source.blocksAt),
-    finalized: patient(source.finalized),
+    head: retrying(source.head),
+    block: retrying(source.block),
+    call: retrying(source.call),
+    calls: retrying(source.calls),
+    logs: retrying(source.logs),
+    logsBetween: retrying(source.logsBetween),
+    blocksAt: retrying(source.blocksAt),
+    finalized: retrying(source.finalized),
     doubtChain: source.doubtChain,
   }
 }

@@ -8,14 +8,14 @@ type Read<Args extends readonly unknown[], T> = (...args: Args) => Promise<T>
 const longestWaitMs = 30_000
 
 /** `inTurn` runs a read when it is its turn. Reads by ids are not in turns. */
-export function lanedStores(
+export function queuedStores(
   stores: IndexStores,
   inTurn: <T>(work: () => Promise<T>) => Promise<T>,
   mostWaitMs = longestWaitMs,
 ): IndexStores {
   const { products, transfers, past, groups, taps } = stores
 
-  function laned<Args extends readonly unknown[], T>(read: Read<Args, T>): Read<Args, T> {
+  function queued<Args extends readonly unknown[], T>(read: Read<Args, T>): Read<Args, T> {
     const answers = new Map<string, Promise<T>>()
     const begin = (args: Args): Promise<T> => {
       const until = performance.now() + mostWaitMs
@@ -33,28 +33,28 @@ export function lanedStores(
     ...stores,
     products: {
       ...products,
-      page: laned((...given) => products.page(...given)),
-      count: laned((...given) => products.count(...given)),
+      page: queued((...given) => products.page(...given)),
+      count: queued((...given) => products.count(...given)),
     },
     transfers: {
       ...transfers,
-      page: laned((...given) => transfers.page(...given)),
-      count: laned((...given) => transfers.count(...given)),
+      page: queued((...given) => transfers.page(...given)),
+      count: queued((...given) => transfers.count(...given)),
     },
     past: {
-      find: laned((...given) => past.find(...given)),
-      products: laned((...given) => past.products(...given)),
-      transfers: laned((...given) => past.transfers(...given)),
-      page: laned((...given) => past.page(...given)),
-      count: laned((...given) => past.count(...given)),
+      find: queued((...given) => past.find(...given)),
+      products: queued((...given) => past.products(...given)),
+      transfers: queued((...given) => past.transfers(...given)),
+      page: queued((...given) => past.page(...given)),
+      count: queued((...given) => past.count(...given)),
     },
-    groups: { page: laned((...given) => groups.page(...given)), count: laned((...given) => groups.count(...given)) },
+    groups: { page: queued((...given) => groups.page(...given)), count: queued((...given) => groups.count(...given)) },
     taps: {
-      page: laned((...given) => taps.page(...given)),
-      count: laned((...given) => taps.count(...given)),
-      anomalies: laned((...given) => taps.anomalies(...given)),
-      countAnomalies: laned((...given) => taps.countAnomalies(...given)),
-      pagesOfTags: laned((...given) => taps.pagesOfTags(...given)),
+      page: queued((...given) => taps.page(...given)),
+      count: queued((...given) => taps.count(...given)),
+      anomalies: queued((...given) => taps.anomalies(...given)),
+      countAnomalies: queued((...given) => taps.countAnomalies(...given)),
+      pagesOfTags: queued((...given) => taps.pagesOfTags(...given)),
     },
   }
 }
