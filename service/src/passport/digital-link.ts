@@ -10,10 +10,14 @@ import type { ItemKey } from '../domain/gs1/serial.ts'
 
 type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 
-export type DigitalLink =
+/** An item, a model or a batch, which have a path each. */
+export type LinkTarget =
   | ({ readonly kind: 'item' } & ItemKey)
   | { readonly kind: 'class'; readonly gtin: string }
   | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
+
+export type DigitalLink =
+  | LinkTarget
   /** A valid Digital Link of a kind that this service does not have. It is a variant, a third-party serial, a serial below a batch. */
   | { readonly kind: 'unsupported'; readonly gtin: string }
   | { readonly kind: 'malformed'; readonly error: LinkError }

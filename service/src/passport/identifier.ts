@@ -6,14 +6,12 @@ import { parseTokenId } from '@touchstone/verdict'
 import { parseTypedGtin } from '../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../domain/gs1/serial.ts'
 import { typedText } from '../domain/text.ts'
-import { parseDigitalLink } from './digital-link.ts'
+import { type LinkTarget, parseDigitalLink } from './digital-link.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 
 export type Identifier =
+  | LinkTarget
   | { readonly kind: 'token'; readonly tokenId: bigint }
-  | ({ readonly kind: 'item' } & ItemKey)
-  | { readonly kind: 'class'; readonly gtin: string }
-  | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
   | { readonly kind: 'serial'; readonly serial: string }
   /** Digits alone may be each of the three. */
   | { readonly kind: 'number'; readonly tokenId: bigint; readonly gtin: string | null; readonly serial: string | null }

@@ -18,7 +18,7 @@ export const errors = Object.fromEntries(
 ) as unknown as Readonly<Record<PaymentErrorCode, ErrorAnswer>>
 
 /** `transaction`: the transfer, or null while none was sent. `channel`: what a purchase through a channel did to it. */
-type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; readonly channel?: object }
+export type PaymentReceipt = { readonly key: PaymentKey; readonly transaction: Hex | null; readonly channel?: object }
 
 /**
  * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
@@ -32,17 +32,17 @@ export type PaymentOutcome =
       readonly wasDelivered?: boolean
       readonly recorded?: Promise<unknown>
       readonly delivers?: PaymentKey | undefined
-    } & Receipt)
+    } & PaymentReceipt)
   | {
       readonly kind: 'error'
       readonly error: PaymentErrorCode
-      readonly receipt?: Receipt
+      readonly receipt?: PaymentReceipt
       readonly retryAfter?: number
       readonly corrective?: string
       readonly isAbandoned?: true
     }
 
-export function paymentFailure(error: PaymentErrorCode, receipt?: Receipt): PaymentOutcome {
+export function paymentFailure(error: PaymentErrorCode, receipt?: PaymentReceipt): PaymentOutcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }
 

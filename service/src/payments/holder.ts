@@ -3,6 +3,7 @@
  * the lock has ended with the process.
  */
 import { randomInt } from 'node:crypto'
+import type { Hex } from '@touchstone/verdict'
 import { sleep } from '../lib/async/sleep.ts'
 import type { Database } from '../db/database.ts'
 import { holderLock, isLockHeld, type HeldLock } from '../db/locks.ts'
@@ -12,6 +13,9 @@ export type PaymentHolder = AsyncDisposable & {
   readonly number: number
   readonly isAlive: string
 }
+
+/** The rows that one process may write: those of one token of a chain, whose address is `asset`. */
+export type PaymentScope = { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder }
 
 const retryMs = 250
 

@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { channelIdOf } from './channels/channel.ts'
-import type { PaymentHolder } from './holder.ts'
+import type { PaymentScope } from './holder.ts'
 import { paymentName, withHexColumns, type PaymentKey, type Stored } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
@@ -79,10 +79,7 @@ export const gasShare = `div(${gasCost}, (select count(*) from payment m where m
 export const mostPruned = 10_000
 
 /** Keeps the payments in one token, whose address is `asset`. */
-export function createPaymentLedger(
-  database: Pick<Database, 'query'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
-) {
+export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId, asset, holder }: PaymentScope) {
   const run = <R>(text: string, values: readonly unknown[] = []) =>
     database.query<R>(text, [chainId, hexToBytes(asset), ...values])
   const runOne = <R>({ payer, nonce }: PaymentKey, text: string, values: readonly unknown[] = []) =>

@@ -1,9 +1,8 @@
 /** The responses of the gateway (spec §4.8): bodies, CORS, caching and the receipts of both generations of x402. */
 import type { ServerResponse } from 'node:http'
-import { checksumAddress, type Hex } from '@touchstone/verdict'
+import { checksumAddress } from '@touchstone/verdict'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
-import { errors, type PaymentErrorCode, type PaymentOutcome } from '../../payments/errors.ts'
-import type { PaymentKey } from '../../payments/key.ts'
+import { errors, type PaymentErrorCode, type PaymentOutcome, type PaymentReceipt } from '../../payments/errors.ts'
 import type { PaymentRequired } from '../../payments/x402/terms.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -84,11 +83,7 @@ export function sendJsonText(response: ServerResponse, body: string, headers: He
 
 /** Returns the settlement as both generations of buyers read it. The transaction is empty while none was sent. */
 function receiptHeaders(
-  {
-    transaction,
-    key,
-    channel: extra,
-  }: { readonly transaction: Hex | null; readonly key: PaymentKey; readonly channel?: object },
+  { transaction, key, channel: extra }: PaymentReceipt,
   result: { readonly success: boolean; readonly errorReason?: PaymentErrorCode },
 ): Headers {
   const receiptFor = (network: string) => {

@@ -5,13 +5,9 @@
 import { parseTokenId } from '@touchstone/verdict'
 import { parseGtin } from '../../domain/gs1/gtin.ts'
 import { encodeSerial } from '../../domain/gs1/serial.ts'
-import { classPath, itemPath, parseDigitalLink } from '../digital-link.ts'
+import { classPath, itemPath, type LinkTarget, parseDigitalLink } from '../digital-link.ts'
 
-export type ProductSubject =
-  | { readonly kind: 'item'; readonly gtin: string; readonly serial: string }
-  | { readonly kind: 'token'; readonly tokenId: bigint }
-  | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
-  | { readonly kind: 'class'; readonly gtin: string }
+export type ProductSubject = LinkTarget | { readonly kind: 'token'; readonly tokenId: bigint }
 
 /** Root of the public documents; the path of a Digital Link follows it. */
 export const productRoot = '/api/product'

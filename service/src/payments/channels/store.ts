@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
-import type { PaymentHolder } from '../holder.ts'
+import type { PaymentScope } from '../holder.ts'
 import { formatPayload } from '../ledger.ts'
 import type { ChannelClaim, ChannelConfig } from './channel.ts'
 import type { PresentedVoucher } from './presented.ts'
@@ -72,10 +72,7 @@ const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > stat
   or charged <= claimed and unclaimed_since is not null)`
 
 /** Keeps the channels in one token, whose address is `asset`. */
-export function createChannelStore(
-  database: Pick<Database, 'query'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
-) {
+export function createChannelStore(database: Pick<Database, 'query'>, { chainId, asset, holder }: PaymentScope) {
   const run = <R>(text: string, values: readonly unknown[] = []) =>
     database.query<R>(text, [chainId, hexToBytes(asset), ...values])
   const ours = 'chain_id = $1 and asset = $2'

@@ -8,7 +8,7 @@ import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
 import type { BlockId } from '../../domain/chain.ts'
-import type { PaymentHolder } from '../holder.ts'
+import type { PaymentScope } from '../holder.ts'
 import type { PaymentKey } from '../key.ts'
 
 /** `raw` is the newest signed transaction of this nonce, `hashes` those of all; the last one is the newest. */
@@ -39,7 +39,7 @@ const unanswered = `sent_at < statement_timestamp() - interval '10 s'`
 
 export function createNonceSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: PaymentHolder },
+  { chainId, asset, holder }: PaymentScope,
 ) {
   /** Returns the lowest free nonce of the account from `count` on. It stays free for others until the transaction of `sql` has ended. */
   async function lowestFree(sql: Sql, sender: Hex, count: number): Promise<number> {
