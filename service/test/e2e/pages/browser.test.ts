@@ -333,12 +333,15 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     for (const query of [`?picc=${'a1'.repeat(16)}&cmac=${'b2'.repeat(8)}`, '', '?lang=de']) {
       await page.goto(`${world.url}/token/4711`)
       await shows(page, 'No connection')
-      await Promise.all([page.waitForEvent('load'), page.evaluate(`location.assign('${path}${query}')`)])
+      await Promise.all([
+        page.waitForEvent('load'),
+        page.evaluate(`void setTimeout(() => location.assign('${path}${query}'))`),
+      ])
       await page.reload()
       await shows(page, 'No connection')
       assert.doesNotMatch(`${await page.title()} ${await page.locator('main').innerText()}`, /genuine/i, query)
       assert.equal(new URL(page.url()).search, query) // another try repeats the tap
-      await page.evaluate('history.go(-2)')
+      await Promise.all([page.waitForEvent('load'), page.evaluate('void setTimeout(() => history.go(-2))')])
       await shows(page, 'Genuine')
     }
     await page.evaluate("location.hash = 'compare'")
