@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo, sourceOver, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { quantity } from './answer.ts'
 import { nonCanonical, rangeTooWide, type RpcChainSource } from './source.ts'
 import { type Block, mayHoldLogsOf } from './block.ts'
 
@@ -143,6 +145,28 @@ describe('an empty list of logs of a block whose header has the bits of the cont
       when: (method, params) => isWhole(method, params) || method === 'eth_getBlockReceipts',
     })
     await assert.rejects(source.logs(head), isUnavailable)
+  })
+
+  it('is asked for again and accepted where anyone has made the block too large to explain', async () => {
+    const { source, head } = await misleading()
+    const isWhole = (method: string, params: readonly unknown[]) =>
+      method === 'eth_getBlockReceipts' || (method === 'eth_getLogs' && filterOf(params).address === undefined)
+    const answer = async (large: (result: unknown) => unknown) => {
+      const asked = lagging.count('eth_getLogs')
+      lagging.set({ rewrite: (method, params, result) => (isWhole(method, params) ? large(result) : result) })
+      assert.deepEqual(await source.logs(head), [])
+      assert.ok(lagging.count('eth_getLogs') >= asked + 3)
+    }
+    await source.logs(head)
+    await answer(() => 'x'.repeat(8 * 1024 * 1024))
+    const topics = () => Array.from({ length: 4 }, () => `0x${randomBytes(32).toString('hex')}`)
+    await answer((logs) =>
+      Array.from({ length: 2_001 }, (_, at) => ({
+        ...(logs as object[])[0],
+        topics: topics(),
+        logIndex: quantity(BigInt(at)),
+      })),
+    )
   })
 
   it('is accepted where the header cannot be checked', async () => {

@@ -81,20 +81,33 @@ export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]>
   return { run: (rpc, provider) => askLogs(rpc, provider, contract, block), consensusKey: logsKey }
 }
 
+/** Addresses and topics of a block that are hashed at most, which takes 50 ms. */
+const mostNames = 8_000
+/** Failures of an answer that is too large, or that the provider does not have. */
+const isTooMuch = (error: unknown) =>
+  error instanceof RpcError && ['too-large', 'too-wide', 'rejected'].includes(error.kind)
+
 /**
  * Reads the logs of the contract in a block. A node may have the header and not yet the logs, so an empty list against the filter of the
- * header must be explained by all logs of the block.
+ * header must be explained by all logs of the block. Anyone may make a block too large for that: then the list is only asked for again.
  */
 async function askLogs(rpc: RpcAttempt, { pin }: Provider, contract: Hex, block: Block): Promise<readonly ChainLog[]> {
-  const logs = logsOfBlock(await pin.askLogs(rpc, block), block, contract)
+  const ask = async () => logsOfBlock(await pin.askLogs(rpc, block), block, contract)
+  const logs = await ask()
   if (logs.length > 0) return logs
   const filter = logFilterOf(block) ?? 0n
   if (!hasBits(filter, filterBitsOf([contract]))) return logs
-  const all = logsOfBlock(await askAllLogs(rpc, block), block)
-  const bits = filterBitsOf(new Set(all.flatMap(({ address, topics }) => [address, ...topics])))
-  if (!hasBits(bits, filter)) throw new RpcError('behind', 'fewer logs than the filter of the header names')
+  const answer = await askAllLogs(rpc, block)
+  if (answer === tooMuch) return ask()
+  const all = logsOfBlock(answer, block)
+  const names = new Set(all.flatMap(({ address, topics }) => [address, ...topics]))
+  if (names.size > mostNames) return ask()
+  if (!hasBits(filterBitsOf(names), filter))
+    throw new RpcError('behind', 'fewer logs than the filter of the header names')
   return all.filter(({ address }) => address === contract)
 }
+
+const tooMuch = Symbol('more logs than one answer holds')
 
 /** Some providers give logs of one address only, but receipts. */
 async function askAllLogs(rpc: RpcAttempt, { hash }: Block): Promise<unknown> {
@@ -102,7 +115,12 @@ async function askAllLogs(rpc: RpcAttempt, { hash }: Block): Promise<unknown> {
     return await rpc.ask('eth_getLogs', [{ blockHash: hash }])
   } catch (error) {
     if (!(error instanceof RpcError) || ['busy', 'non-canonical'].includes(error.kind)) throw error
-    const receipts = await rpc.ask('eth_getBlockReceipts', [hash])
+    const isLarge = error.kind === 'too-large' || error.kind === 'too-wide'
+    const receipts = await rpc.ask('eth_getBlockReceipts', [hash]).catch((fault: unknown) => {
+      if (isLarge && isTooMuch(fault)) return tooMuch
+      throw fault
+    })
+    if (receipts === tooMuch) return receipts
     return Array.isArray(receipts) ? receipts.flatMap((receipt) => (isObject(receipt) ? receipt.logs : receipt)) : []
   }
 }
