@@ -116,20 +116,20 @@ describe('the doctor of what the service asks', () => {
   })
 
   it('distinguishes a provider that is behind from a clock that is ahead', async () => {
-    const seconds = Math.floor(Date.now() / 1_000)
+    const seconds = () => Math.floor(Date.now() / 1_000)
     /** Ages of the newest block and of the provider's clock, in seconds. */
     const found = async (blockAge: number, clockAge: number | null) => {
       await using opened = new AsyncDisposableStack()
       const provider = opened.adopt(
         await serve((request, response) => {
           response.sendDate = false
-          if (clockAge !== null) response.setHeader('date', new Date((seconds - clockAge) * 1_000).toUTCString())
+          if (clockAge !== null) response.setHeader('date', new Date((seconds() - clockAge) * 1_000).toUTCString())
           let body = ''
           request.on('data', (part: Buffer) => (body += part.toString()))
           request.on('end', () => {
             const result = body.includes('eth_chainId')
               ? '0x14a34'
-              : { timestamp: `0x${(seconds - blockAge).toString(16)}` }
+              : { timestamp: `0x${(seconds() - blockAge).toString(16)}` }
             response.end(
               JSON.stringify({ jsonrpc: '2.0', id: (JSON.parse(body || '{}') as { id?: number }).id, result }),
             )

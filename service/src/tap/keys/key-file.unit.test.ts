@@ -8,21 +8,17 @@ import { toHex } from '../bytes.ts'
 import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
 import { publishedKeys } from './published.ts'
 import { testFolder } from '../../../test/support/folder.ts'
-import { testBatch } from '../../../test/support/tap/tags.ts'
+import { batchInUse, testBatch } from '../../../test/support/tap/tags.ts'
 
 const folder = testFolder()
 const kek = Uint8Array.from(randomBytes(32))
 const fails = (pattern: RegExp) => (error: unknown) => error instanceof KeyFileError && pattern.test(error.message)
-const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({
-  ...testBatch({ id, demo: false }),
-  ...change,
-})
 
 describe('the key file', () => {
   it('gives back what was written, and no batch where there is no file', async () => {
     const path = join(folder, 'keys.json')
     assert.deepEqual(await readKeyFile(path, { kek }), [])
-    const batches = [inUse('a'), inUse('b', { epoch: 2, macInput: 'picc', status: 'retired' })]
+    const batches = [batchInUse('a'), batchInUse('b', { epoch: 2, macInput: 'picc', status: 'retired' })]
     await writeKeyFile(path, batches, { kek })
     assert.deepEqual(await readKeyFile(path, { kek }), batches)
   })
@@ -30,7 +26,7 @@ describe('the key file', () => {
   it('is readable by its owner only and leaves nothing beside it, also when it is replaced', async () => {
     const path = join(folder, 'private.json')
     writeFileSync(path, 'old', { mode: 0o644 })
-    await writeKeyFile(path, [inUse('a')], { kek })
+    await writeKeyFile(path, [batchInUse('a')], { kek })
     assert.equal(statSync(path).mode & 0o777, 0o600)
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.includes('tmp')),
@@ -40,15 +36,15 @@ describe('the key file', () => {
 
   it('keeps the old file when the new one is refused', async () => {
     const path = join(folder, 'kept.json')
-    await writeKeyFile(path, [inUse('a')], { kek })
+    await writeKeyFile(path, [batchInUse('a')], { kek })
     const before = readFileSync(path, 'utf8')
-    const refused = writeKeyFile(path, [inUse('a', { fileMaster: new Uint8Array(16) })], { kek })
+    const refused = writeKeyFile(path, [batchInUse('a', { fileMaster: new Uint8Array(16) })], { kek })
     await assert.rejects(refused, fails(/factory key/))
     assert.equal(readFileSync(path, 'utf8'), before)
   })
 
   it('shows no key and no batch in its text', () => {
-    const batch = inUse('secret-batch')
+    const batch = batchInUse('secret-batch')
     const text = sealKeys([batch], kek)
     assert.deepEqual(Object.keys(JSON.parse(text) as object), [
       'touchstone',
@@ -62,7 +58,7 @@ describe('the key file', () => {
   })
 
   it('opens with the right key and every byte in place, else says one sentence', async () => {
-    const text = sealKeys([inUse('a')], kek)
+    const text = sealKeys([batchInUse('a')], kek)
     await openKeys(text, { kek })
     await assert.rejects(
       openKeys(text, { kek: Uint8Array.from(randomBytes(32)) }),
@@ -94,7 +90,7 @@ describe('the key file', () => {
     const published = publishedKeys()
     assert.ok(published.length >= 10)
     for (const key of published) {
-      for (const batch of [inUse('a', { fileMaster: key }), inUse('a', { metaKey: key })]) {
+      for (const batch of [batchInUse('a', { fileMaster: key }), batchInUse('a', { metaKey: key })]) {
         await assert.rejects(openKeys(sealKeys([batch], kek), { kek }), fails(/factory key or a published/))
         await openKeys(sealKeys([batch], kek), { kek, demo: true })
       }
@@ -105,8 +101,8 @@ describe('the key file', () => {
   })
 
   it('refuses two batches of one id, and two batches under the same keys', async () => {
-    const batch = inUse('a')
-    await assert.rejects(openKeys(sealKeys([batch, inUse('a')], kek), { kek }), fails(/Two batches have the id a/))
+    const batch = batchInUse('a')
+    await assert.rejects(openKeys(sealKeys([batch, batchInUse('a')], kek), { kek }), fails(/Two batches have the id a/))
     await assert.rejects(
       openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek }),
       fails(/a and b have the same keys/),
@@ -114,7 +110,7 @@ describe('the key file', () => {
   })
 
   it('refuses two batches under the same keys that are written in other words', async () => {
-    const { systemId, ...batch } = inUse('a')
+    const { systemId, ...batch } = batchInUse('a')
     const hex = Buffer.from(systemId).toString('hex')
     const inHex = (digits: string) =>
       ({ ...batch, id: digits, derivation: 'an10922-systemid', systemId: `0x${digits}` }) as const
@@ -129,7 +125,7 @@ describe('the key file', () => {
   })
 
   it('refuses a batch that is not legal', async () => {
-    const batch = batchToJson(inUse('a'))
+    const batch = batchToJson(batchInUse('a'))
     const changes = [
       { id: 'a b' },
       { epoch: -1 },
@@ -152,7 +148,7 @@ describe('the key file', () => {
       assert.equal(batchFromJson({ ...batch, ...change }), null, JSON.stringify(change))
     assert.notEqual(batchFromJson(batch), null)
     for (const other of [null, 7, 'a', []]) assert.equal(batchFromJson(other), null)
-    const broken = sealKeys([{ ...inUse('a'), epoch: -1 }], kek)
+    const broken = sealKeys([{ ...batchInUse('a'), epoch: -1 }], kek)
     await assert.rejects(openKeys(broken, { kek }), fails(/not legal/))
   })
 })

@@ -13,15 +13,11 @@ import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey } from './published.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { testFolder } from '../../../test/support/folder.ts'
-import { newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
+import { batchInUse, newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
 
 const folder = testFolder()
 const kek = Uint8Array.from(randomBytes(32))
 const fails = (pattern: RegExp) => (error: unknown) => error instanceof KeyFileError && pattern.test(error.message)
-const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({
-  ...testBatch({ id, demo: false }),
-  ...change,
-})
 
 const stationKek = Uint8Array.from(randomBytes(32))
 /** The batches of a database, of which nothing is kept but what a test has set. */
@@ -106,7 +102,7 @@ describe('a new batch', () => {
   })
 
   it('of a scheme with one master derives metaRead from it', async () => {
-    const { metaKey: _none, ...record } = inUse('a', { derivation: 'tagit-sdm' })
+    const { metaKey: _none, ...record } = batchInUse('a', { derivation: 'tagit-sdm' })
     const batch = await embeddedBatch(record)
     const block = new Uint8Array(16)
     assert.deepEqual(await batch.meta.ecbDecrypt(block), await batch.fileMaster.ecbDecrypt(block))

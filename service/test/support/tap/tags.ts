@@ -21,6 +21,11 @@ export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
   return made.record
 }
 
+/** A batch of chips that are in use, under new random keys. */
+export function batchInUse(id: string, change: Partial<BatchRecord> = {}): BatchRecord {
+  return { ...testBatch({ id, demo: false }), ...change }
+}
+
 export function testBatches(...records: readonly BatchKeyRecord[]): Promise<TagBatch[]> {
   return Promise.all(records.map((record) => embeddedBatch(record)))
 }
