@@ -361,7 +361,10 @@ async function openStore(
 function unusable(cause: unknown): string {
   if (isMissingDatabase(cause))
     return `PostgreSQL answers under DATABASE_URL: ${reasonOf(cause)}. Make it with createdb, or correct the name.`
-  const { code } = (cause ?? {}) as { readonly code?: unknown }
+  const { code, syscall, path } = (cause ?? {}) as Partial<Readonly<Record<keyof NodeJS.ErrnoException, unknown>>>
+  if (syscall === 'open') return `A file that DATABASE_URL names cannot be read: ${String(code)}, ${String(path)}.`
+  if (typeof code === 'string' && /SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|CERT_SIGNATURE/.test(code))
+    return `The certificate of PostgreSQL under DATABASE_URL is not trusted: ${code}. Name the certificate of its CA: ?sslmode=verify-full&sslrootcert=/path/to/ca.crt.`
   const reason = sqlState(cause) === '' && typeof code === 'string' ? code : reasonOf(cause)
   return `PostgreSQL cannot be reached under DATABASE_URL: ${reason}.`
 }
