@@ -5,7 +5,7 @@
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { liveProducts } from '../assets/live-products.ts'
-import { ofContract } from '../index/contract.ts'
+import { ofContract, wholeIndex } from '../index/contract.ts'
 import { cleanLine, parseInstant } from '../domain/text.ts'
 import { type Keyset, productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
@@ -92,16 +92,18 @@ function parseCursor(text: string): Keyset {
   throw new InvalidArgumentError('A cursor is the last cell of an exported row, unchanged.')
 }
 
+/** Returns the database for reads of the index, which throw while it lacks products. */
+const indexOf = ({ store, chain }: Session) =>
+  wholeIndex(chain === null ? store.database : ofContract(store.database, chain.contract))
+
 const textOf = (text: string | null) => (text === null ? null : cleanLine(text))
 
 const products: List = {
   head: 'id tag_id name brand serial_number gtin state flagged verified created_at updated_at'.split(' '),
   addressHead: ['owner'],
-  async read({ store, chain }, after) {
-    const source =
-      chain === null
-        ? productStore(store.database)
-        : liveProducts(productStore(ofContract(store.database, chain.contract)), chain.reader)
+  async read(session, after) {
+    const kept = productStore(indexOf(session))
+    const source = session.chain === null ? kept : liveProducts(kept, session.chain.reader)
     const page = {
       condition: { kind: 'and', of: [] },
       by: 'created',
@@ -131,9 +133,9 @@ const products: List = {
 const transfers: List = {
   head: 'id product_id status initiated_at expires_at tx_hash settled_tx_hash'.split(' '),
   addressHead: ['from', 'to'],
-  async read({ store }, after) {
+  async read(session, after) {
     const page = { tokenId: null, status: null, backward: true, limit: rowsPerPage }
-    return (await transferStore(store.database).page({ ...page, after })).map((row) => ({
+    return (await transferStore(indexOf(session)).page({ ...page, after })).map((row) => ({
       cells: [row.id, row.tokenId, row.status, row.initiatedAt, row.expiresAt, row.initiatedTx, row.settledTx],
       addresses: [checksumAddress(row.from), checksumAddress(row.to)],
       place: [row.initiatedAt, String(row.pk)],
@@ -144,10 +146,12 @@ const transfers: List = {
 const taps: List = {
   head: 'product_id time last_time times counter outcome country'.split(' '),
   addressHead: [],
-  async read({ store }, after) {
-    const rows = await tapQueries(store.database).page({}, { after, backward: true, limit: rowsPerPage })
+  async read(session, after) {
+    const rows = await tapQueries(session.store.database).page({}, { after, backward: true, limit: rowsPerPage })
     const tags = [...new Set(rows.flatMap(({ tagHash }) => tagHash ?? []))]
-    const tokenOf = new Map((await productStore(store.database).byTags(tags)).map((row) => [row.tagHash, row.tokenId]))
+    const tokenOf = new Map(
+      (await productStore(indexOf(session)).byTags(tags)).map((row) => [row.tagHash, row.tokenId]),
+    )
     return rows.map(({ tagHash, firstAt, lastAt, times, counter, outcome, country, id }) => ({
       cells: [tokenOf.get(tagHash) ?? null, firstAt, lastAt, times, counter, outcome, country],
       addresses: [],

@@ -13,7 +13,7 @@ import { createTapLog } from '../../../src/tap/log/recorder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
-import { bob, hashOf, insertAsset, insertTransfer } from '../../support/index/rows.ts'
+import { bob, hashOf, insertAsset, insertTransfer, setCursor } from '../../support/index/rows.ts'
 
 type Row = Record<string, string>
 
@@ -35,11 +35,14 @@ for (const { name, open, skip } of testDatabases())
          select n, decode($1, 'hex'), 1, 0, 'Watch ' || n, '2026-02-01', '2026-02-01', 1 from generate_series(1, ${count - 1}) n`,
         [bob.slice(2)],
       )
+      await setCursor(database, { number: 1, at: '2026-02-01' })
+      await arrive()
       await using taps = createTapLog({ database, log: createLog(() => {}) })
       for (const counter of [1, 2])
         taps.record({ tagHash: hashOf(7) as `0x${string}`, counter, jumpFrom: null, country: 'FR', outcome: 'FRESH' })
     })
     after(() => database.close())
+    const arrive = () => database.query('update index_cursor set fed_epoch = epoch')
 
     /** `abortAfter`: the caller leaves when so many lines are printed. */
     async function run(argv: readonly string[], abortAfter = Infinity) {
@@ -141,6 +144,16 @@ for (const { name, open, skip } of testDatabases())
         [row['product_id'], row['counter'], row['outcome'], row['country'], row['times']].join(' '),
       )
       assert.deepEqual(seen, ['5000 1 FRESH FR 1', '5000 2 FRESH FR 1'])
+    })
+
+    it('prints nothing of an index that is being filled, because it lacks products', async () => {
+      await database.query('update index_cursor set fed_epoch = null')
+      for (const list of ['products', 'transfers', 'taps']) {
+        const { out, error } = await run([list, '--json'])
+        assert.deepEqual(out, [], list)
+        assert.match(error ?? '', /index is being filled/, list)
+      }
+      await arrive()
     })
 
     it('refuses a cursor that is none', async () => {
