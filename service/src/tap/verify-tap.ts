@@ -5,6 +5,7 @@
 import type { Authenticate } from './sun/authenticate.ts'
 import { traced } from '../lib/async/span.ts'
 import { parseHex } from '../lib/bytes.ts'
+import { isDatabaseUnavailable } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import type { AnomalyKind, ReplayLedger, LedgerAnswer, TappedProduct } from './replay-ledger.ts'
 import type { KeyRing } from './keys/batch.ts'
@@ -77,7 +78,7 @@ export type TapAnomaly = Readonly<{
 
 export type VerifyTapOptions = Readonly<{
   keys: Pick<KeyRing, 'likely'>
-  /** Returns the ids of batches whose keys are not here. Default: none. */
+  /** Returns the ids of batches whose keys are not here. Throws DATABASE_UNAVAILABLE where it cannot be known. Default: none. */
   missing?: (() => Promise<readonly string[]>) | undefined
   authenticate: Authenticate
   ledger: ReplayLedger
@@ -101,7 +102,7 @@ export type VerifyTapOptions = Readonly<{
 export type VerifyTap = (request: TapRequest, productOf?: ProductOf) => Promise<TapResult>
 export type ProductOf = (tag: Pick<TappedTag, 'tagHash' | 'formerTagHash'>) => Promise<TappedProduct | null>
 
-/** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
+/** Creates the verification. It throws what the ledger, `missing` and a remote key store throw. */
 export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
   const {
     keys,
@@ -122,7 +123,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     if (!(picc instanceof Uint8Array)) return picc
     const cmac = parseParameter('cmac', request.cmac, 16)
     if (!(cmac instanceof Uint8Array)) return cmac
-    const lacking = await missing()
+    const lacking = await missing().catch(ifDatabaseAway)
     if (keys.likely().length === 0) return { kind: 'not_configured' }
 
     const found = await traced({ name: 'tap cryptogram' }, () =>
@@ -131,7 +132,10 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     if (!found.genuine) {
       if (found.reason === 'not_searched')
         return { kind: 'busy', status: searchAfterSeconds === undefined ? 503 : 429, seconds: searchAfterSeconds ?? 1 }
-      if (lacking.length > 0 && unexplained.has(found.reason)) return { kind: 'not_configured' }
+      if (unexplained.has(found.reason)) {
+        if (lacking instanceof Error) throw lacking
+        if (lacking.length > 0) return { kind: 'not_configured' }
+      }
       if (consume) record?.({ tagHash: null, counter: null, jumpFrom: null, country, outcome: 'COUNTERFEIT_SUSPECTED' })
       return { kind: 'counterfeit', reason: found.reason }
     }
@@ -189,6 +193,12 @@ const sameMomentSeconds = 10
 
 /** No key that was tried made the tap. A key that fits by chance shows the latter two. */
 const unexplained: ReadonlySet<CounterfeitReason> = new Set(['unknown_batch', 'bad_cmac', 'bad_picc_tag'])
+
+/** Keeps the fault for taps that no key here fits: the ledger decides about all others. */
+function ifDatabaseAway(fault: unknown): Error {
+  if (fault instanceof Error && isDatabaseUnavailable(fault)) return fault
+  throw fault
+}
 
 /** A revoked or wrong batch contradicts a chip that is genuine, and so does a known counter under other bytes. */
 function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[]): TapRecordOutcome {

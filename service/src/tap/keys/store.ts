@@ -8,6 +8,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
+import { databaseUnavailable } from '../../lib/errors.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
@@ -43,7 +44,7 @@ export type TagKeyStore = {
   readonly keys: Omit<KeyRing, 'replace'>
   /**
    * Returns the ids of batches whose tags verify by the database, but not by the keys here. `keys` leaves out those that are others here. What
-   * is read is good for a second. While the database does not answer within one, the last reading stands.
+   * is read is good for a second. Throws DATABASE_UNAVAILABLE while the database does not answer within one.
    */
   readonly missing: () => Promise<readonly string[]>
   /** Returns the batch with a copy of its keys, for personalisation and software tags. */
@@ -86,6 +87,7 @@ export async function openTagKeyStore({
   alone = createQueue(),
   readingMs = 1_000,
   waitMs = 1_000,
+  now = () => performance.now(),
   onLifted = () => {},
 }: {
   readonly folder: string
@@ -101,6 +103,8 @@ export async function openTagKeyStore({
   readonly readingMs?: number
   /** Milliseconds that a tap waits for a reading. */
   readonly waitMs?: number
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number
   /** Called at the start for batches that the file has as revoked and the database as active. A restore leaves them so. */
   readonly onLifted?: (ids: readonly string[]) => void
 }): Promise<TagKeyStore> {
@@ -114,10 +118,12 @@ export async function openTagKeyStore({
   let rows: readonly SharedBatch[] = []
   let lacking: readonly string[] = []
   let goodUntil = -Infinity
+  /** The failure of the last reading. */
+  let failure: Error | null = null
   const readRows = singleFlight(async () => {
-    const began = performance.now()
+    const began = now()
     rows = await shared.batches()
-    goodUntil = began + readingMs
+    ;[goodUntil, failure] = [began + readingMs, null]
     compare()
   })
   /** Reads what was written until now. A reading that is under way may have begun before. */
@@ -159,11 +165,13 @@ export async function openTagKeyStore({
   }
 
   async function missing(): Promise<readonly string[]> {
-    if (keyFile === null || performance.now() < goodUntil) return lacking
-    const reading = readRows().then(() => true)
-    const isRead = await withDeadline(reading, waitMs, { onTimeout: () => false }).catch(() => false)
-    // A genuine tap fails all the same while the database does not answer. Others must not wait for it each time.
-    if (!isRead) goodUntil = performance.now() + readingMs
+    if (keyFile === null) return lacking
+    if (now() >= goodUntil)
+      await withDeadline(readRows(), waitMs).catch((fault: unknown) => {
+        // Other taps must not wait for it each time.
+        ;[goodUntil, failure] = [now() + readingMs, databaseUnavailable(fault)]
+      })
+    if (failure !== null) throw failure
     return lacking
   }
 

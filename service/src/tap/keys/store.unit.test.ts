@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { embeddedBatch, newBatch, publicSettings, type BatchRecord, type BatchStatus } from './batch.ts'
 import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
@@ -222,16 +223,30 @@ describe('keys that are replaced while the verifier runs', () => {
     assert.equal(batches.get('half')?.status, 'revoked', 'what the database has stays')
   })
 
-  it('stay as they were read last while the database does not answer', async () => {
-    let answers = true
-    const hanging: SharedBatches = {
-      ...shared,
-      batches: async () =>
-        answers ? [{ id: 'elsewhere', epoch: 0, status: 'active', settings: {} }] : new Promise(() => {}),
+  it('are not known to be complete while the database does not answer, and others wait no second time', async () => {
+    const clock = { ms: 0 }
+    let answer: SharedBatches['batches'] = async () => [{ id: 'elsewhere', epoch: 0, status: 'active', settings: {} }]
+    const whole = answer
+    let readings = 0
+    const store = await openTagKeyStore({
+      folder: testFolder(),
+      keyFile: { kek, demo: true },
+      shared: { ...shared, batches: () => ((readings += 1), answer()) },
+      readingMs: 1_000,
+      waitMs: 1,
+      now: () => clock.ms,
+    })
+    for (const failing of [Promise.withResolvers<never>(), Promise.withResolvers<never>()]) {
+      assert.deepEqual(await store.missing(), ['elsewhere'])
+      clock.ms += 1_000
+      ;[readings, answer] = [0, () => failing.promise]
+      for (let taps = 0; taps < 3; taps += 1) await assert.rejects(store.missing(), { code: 'DATABASE_UNAVAILABLE' })
+      assert.equal(readings, 1)
+      failing.reject(new Error('The connection is lost.'))
+      await setImmediate() // the reading has ended
+      clock.ms += 1_000
+      answer = whole
     }
-    const options = { folder: testFolder(), keyFile: { kek, demo: true }, readingMs: 0, waitMs: 1 }
-    const store = await openTagKeyStore({ ...options, shared: hanging })
-    answers = false
     assert.deepEqual(await store.missing(), ['elsewhere'])
   })
 
