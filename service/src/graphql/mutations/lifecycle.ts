@@ -259,11 +259,19 @@ export function createClaimProduct(
   { executeWrite, operationKeyOf, previousRequest }: Writes,
 ) {
   return mutation(readClaim, async (claim, context) => {
-    const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, hint, key } = claim
-    const operationKey = await operationKeyOf(key, context)
-    const previous = await previousRequest(operationKey)
-    if (previous !== undefined) return repeatClaim(previous, { ...claim, key: operationKey }, context)
+    const asked = { ...claim, key: await operationKeyOf(claim.key, context) }
+    const before = await previousRequest(asked.key)
+    if (before !== undefined) return repeatClaim(before, asked, context)
+    const payload = await claimNow(asked, context)
+    if (payload.success || payload.txHash !== null) return payload
+    // Another process may have sent the same request meanwhile, with an attestation of its own.
+    const meanwhile = await previousRequest(asked.key)
+    return meanwhile === undefined ? payload : repeatClaim(meanwhile, asked, context)
+  })
 
+  /** Verifies the tap, and sends the claim with an attestation of this moment. */
+  async function claimNow(claim: Claim, context: GraphqlContext) {
+    const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, hint, key } = claim
     const errors = await consentErrors(transfers, 'CLAIM', claim)
     if (errors.length > 0) return rejected(errors)
     const tapped = await resolveTapFor(`key ${context.key.id}`, taps, { picc, cmac, hint })
@@ -277,8 +285,8 @@ export function createClaimProduct(
     if (!attestation.ok) return rejectedAt('input', attestation.message)
     const { attester, attesterSignature } = attestation
     const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
-    return productPayload(tokenId, await executeWrite(request, operationKey, context, fields), context)
-  })
+    return productPayload(tokenId, await executeWrite(request, key, context, fields), context)
+  }
 
   /** Sends the previous request again: the attester would sign another nonce now, and the tap is consumed. */
   async function repeatClaim(sent: WriteRequest | null, claim: Claim, context: GraphqlContext) {

@@ -97,6 +97,26 @@ describe('the lifecycle by mutations', () => {
     refusalOf(await step('claimProduct', other), 'idempotencyKey', /another request/)
   })
 
+  it('claims once when the same request comes to two processes, and both answer the same', async () => {
+    const [isTapped, isAnswered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const slow = askerIn(world, {
+      async resolveTap(request) {
+        const outcome = await world.components.resolveTap(request)
+        isTapped.resolve()
+        await isAnswered.promise
+        return outcome
+      },
+    })
+    const { productId, tag } = await activated()
+    const signed = await consent({ action: 'CLAIM', productId, toAddress: alice.address }, alice)
+    const input = { productId, claimant: alice.address, ...tag.next(), ...signed, idempotencyKey: `twice-${productId}` }
+    const second = slow('claimProduct', 'txHash', input)
+    await isTapped.promise
+    const { txHash } = await done('claimProduct', input)
+    isAnswered.resolve()
+    assert.deepEqual(await second, { success: true, errors: [], txHash })
+  })
+
   it('does not use a tap up for a claim that cannot be, nor claim by another tap', async () => {
     const { productId, tag } = await activated()
     const tap = tag.next()
