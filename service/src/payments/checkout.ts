@@ -5,6 +5,7 @@
 import { poll } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Attest } from './attestation/attest.ts'
+import { renewed } from './attestation/renewal.ts'
 import {
   abandoned,
   attemptUntil,
@@ -17,7 +18,7 @@ import {
   type PaymentOutcome,
 } from './errors.ts'
 import type { Head } from './heads.ts'
-import { parsePayload, type PaymentRow } from './ledger.ts'
+import { parsePayload, type FoundRow, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
 import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
@@ -123,7 +124,7 @@ export function createCheckout(options: CheckoutOptions) {
 
   /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
   async function resume(
-    row: PaymentRow,
+    row: FoundRow,
     { presented, order, closed }: CheckoutRequest,
   ): Promise<PaymentOutcome | 'retry'> {
     const { payment, identifier } = presented
@@ -133,12 +134,14 @@ export function createCheckout(options: CheckoutOptions) {
     if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return paymentFailure('payment_already_used')
     if (row.requestHash !== order.requestHash)
       return paymentFailure(isSame ? 'payment_already_used' : 'payment_identifier_used')
-    // It may have been found by its request, under another identifier or none.
-    if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
-    const outcome = await proceed(row, closed)
+    const stored = await proceed(row, closed)
     // A repeat of the same payment leaves the mark, because a transfer shows its authorization and signature to everyone.
-    const isDelivery = row.undelivered && !isSame && outcome !== 'retry' && outcome.kind === 'proof'
-    return isDelivery ? { ...outcome, delivers: outcome.key } : outcome
+    if (isSame || stored === 'retry' || stored.kind !== 'proof') return stored
+    const outcome = row.isOther ? await renewed(stored, order, options) : stored
+    if (outcome === 'retry' || outcome.kind !== 'proof') return outcome
+    // From here on its identifier brings this answer, so that it is bound to no older one.
+    if (row.isOther && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    return row.undelivered ? { ...outcome, delivers: outcome.key } : outcome
   }
 
   /** Returns the outcome of a rejected payment that was executed later, for the same request. */

@@ -104,6 +104,23 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await store.find(again), undefined)
     })
 
+    it('replaces the answer of an undelivered proof once, of many at once, and of a delivered one never', async () => {
+      const payment = await settling()
+      const [from, ...news] = ['{"a":1}', '{"a":2}', '{"a":3}', '{"a":4}'] as const
+      await store.done(payment, paid(from))
+      await store.delivered(payment)
+      assert.equal(await store.renew(payment, { from, to: news[0] }), false)
+      await store.setUndelivered(payment, true)
+      const renewed = await Promise.all(news.map((to) => store.renew(payment, { from, to })))
+      assert.equal(renewed.filter(Boolean).length, 1)
+      const answer = news[renewed.indexOf(true)] ?? ''
+      const found = await store.find({ ...payment, nonce: bytes(32) })
+      assert.deepEqual([found?.answer, found?.isOther], [answer, true])
+      const own = await store.find(payment)
+      assert.deepEqual([own?.answer, own?.isOther], [answer, false])
+      assert.equal(await store.renew(payment, { from, to: answer }), false)
+    })
+
     it('knows the transaction that a remote facilitator names, and the one that a reorganisation has made of it', async () => {
       const [payment, other] = [await settling(), await settling()]
       const { transaction, answer, block } = paid('{"a":1}')

@@ -37,6 +37,8 @@ export type PaymentRow = PaymentKey & {
   readonly isRecent: boolean
 }
 
+export type FoundRow = PaymentRow & { readonly isOther: boolean }
+
 /** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {
   readonly tokenId: bigint | null
@@ -100,7 +102,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
     when p.holder = ${holder.number} then p.claimed_until < statement_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
     else not ${holder.isAlive.replaceAll('holder', 'p.holder')} end`
 
-  const find = createBatcher<Sought, PaymentRow | undefined>({
+  const find = createBatcher<Sought, FoundRow | undefined>({
     maxItems,
     async run(keys) {
       const hasIdentifiers = keys.some(({ identifier }) => identifier !== undefined)
@@ -120,8 +122,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
           texts(keys.map(({ identifier }) => identifier ?? null)),
         ],
       )
-      const found = new Map<number, PaymentRow>()
-      for (const { n, rank: _, ...row } of rows) found.set(n, withHexColumns(row))
+      const found = new Map(rows.map(({ n, rank, ...row }) => [n, { ...withHexColumns(row), isOther: rank === 3 }]))
       return keys.map((_, index) => found.get(index + 1))
     },
   })
@@ -211,7 +212,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
   return {
     /**
      * Returns the row of this payment, else that of the same payer and identifier, whatever its request. Else it returns one of the same
-     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour.
+     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour (`isOther`).
      */
     find,
 
@@ -303,6 +304,12 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
         [undelivered],
       )
       return row?.hash ? bytesToHex(row.hash) : null
+    },
+
+    /** Replaces the answer of a payment whose proof was not delivered. Returns false where it was delivered, or has another answer by now. */
+    async renew(key: PaymentKey, { from, to }: { readonly from: string; readonly to: string }): Promise<boolean> {
+      const text = `update payment p set answer = $6 where ${one} and state = 'done' and undelivered and answer = $5 returning pk`
+      return (await runOne(key, text, [from, to])).length > 0
     },
 
     /**

@@ -31,6 +31,9 @@ type Options = {
   json?: true
 }
 
+/** How far the clock of a gateway may be behind this machine's, in seconds. */
+const clockTolerance = 60
+
 export function payCommand(): Command {
   return defineCommand('pay', 'Buys the attestation of an asset at a gateway and verifies it.', {
     notes: `Environment: PAYER_KEY, the private key that pays (USDC on Base Sepolia, no ether needed). Without it, a gateway on this
@@ -69,6 +72,7 @@ async function pay(assetId: string, options: Options): Promise<void> {
   const before = await fetchJson(keysUrl)
   if (before.status !== 200) throw new Error(`${gateway.origin} publishes no attestation keys: it is no gateway.`)
   const { buyAttestation } = await import('./buy.ts')
+  const asked = Date.now()
   const bought = await buyAttestation({
     gateway,
     tokenId,
@@ -82,7 +86,7 @@ async function pay(assetId: string, options: Options): Promise<void> {
   const { body: keys } = after.status === 200 ? after : before
   const report = verifyAttestation(bought.answer, { keys, tokenId, signer, contract })
   if (options.json === true) process.stdout.write(`${formatJson(bought.answer)}\n`)
-  const lines = formatPurchase(bought, report, { payer: account.address, pinned: signer !== undefined })
+  const lines = formatPurchase(bought, report, { payer: account.address, pinned: signer !== undefined, asked })
   ;(options.json === true ? process.stderr : process.stdout).write(`${lines.join('\n')}\n`)
   process.exitCode = report.ok ? 0 : 1
 }
@@ -91,7 +95,7 @@ async function pay(assetId: string, options: Options): Promise<void> {
 function formatPurchase(
   { answer, terms }: Bought,
   report: AttestationReport,
-  { payer, pinned }: { readonly payer: string; readonly pinned: boolean },
+  { payer, pinned, asked }: { readonly payer: string; readonly pinned: boolean; readonly asked: number },
 ): string[] {
   const { payment } = (answer ?? {}) as { payment?: { transaction?: unknown } }
   const transaction = String(payment?.transaction)
@@ -122,8 +126,16 @@ function formatPurchase(
     row('contract', verifyingContract),
     row('signed by', `${checksumAddress(signer)}, ${whose}`),
     row('signed at', new Date(timestamp * 1000).toISOString()),
+    ...formatAge(asked / 1000 - timestamp),
     'Both signatures are valid: raw (spec §4.8), and EIP-712, which covers every line on the asset.',
   ]
+}
+
+/** Formats the age of an attestation that was signed before its purchase. One of an earlier purchase is so old. */
+function formatAge(seconds: number): string[] {
+  if (seconds <= clockTolerance) return []
+  const age = seconds < 120 ? `${Math.floor(seconds)} seconds` : `${Math.floor(seconds / 60)} minutes`
+  return [row('OLD', `signed ${age} before this purchase, by this machine’s clock: later changes are not in it.`)]
 }
 
 function row(name: string, text: string): string {

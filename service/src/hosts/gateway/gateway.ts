@@ -161,7 +161,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   }
   const attest = createAttest({ verdicts, key: currentKey, now })
   const checkout = createCheckout({ ...shared, settlement, attest, now })
-  const deposits = createCheckout({ ...shared, settlement, attest: async () => '{}', now })
+  const deposits = createCheckout({ ...shared, settlement, attest: async (_, stored = '{}') => stored, now })
   const readChannels = createChannelReads({ rpc, heads: chain.heads })
   const through = options.channels && { ...options.channels, readChannels, facilitator, log }
   const sales =

@@ -3,6 +3,7 @@
  * state, chainId, timestamp)); `eip712` also covers block and contract; `v2` covers everything that the answer shows of the asset; `eas` is
  * the same for tools of the Ethereum Attestation Service, on request.
  */
+import { isDeepStrictEqual } from 'node:util'
 import {
   assetAttestationDigest,
   assetAttestationTypedData,
@@ -18,6 +19,7 @@ import {
   easTypedData,
   zeroAddress,
   type AssetAttestation,
+  type AssetAttestationTypedData,
   type Hex,
   type PublishedKey,
   type TypedData,
@@ -46,8 +48,11 @@ export function signerOf(key: () => AttestationKey): Hex | null {
   }
 }
 
-/** Returns the success body without `payment` as JSON, or null when the asset does not exist: NONE is never attested. */
-export type Attest = (order: Order) => Promise<string | null>
+/**
+ * Returns the success body without `payment` as JSON, or null when the asset does not exist: NONE is never attested. It returns `stored`
+ * where that states what is true now, by the present key.
+ */
+export type Attest = (order: Order, stored?: string) => Promise<string | null>
 
 const readMs = 8_000
 const signMs = 2_000
@@ -63,15 +68,19 @@ export function createAttest({
   readonly key: () => AttestationKey | Promise<AttestationKey>
   readonly now?: (() => number) | undefined
 }): Attest {
-  return async ({ tokenId, assetId, eas }) => {
+  return async ({ tokenId, assetId, eas }, stored) => {
     const answer = await within(readMs, 'chain_unavailable', verdicts.answer(tokenId))
     if (answer === null) return null
     const { verdict, flags } = answer
     if (verdict.token_id !== assetId || verdict.state_code === 0)
       throw new GatewayFault('chain_unavailable', { cause: 'the verdict is about another asset' })
     const facts = factsOf(verdict, flags, Math.floor(now() / 1000))
-    const signing = async () => sign(await key(), facts, eas) // there may be no key any more
+    const signing = async () => {
+      const signer = await key() // there may be none any more
+      return stored !== undefined && isTrueStill(stored, facts, signer) ? null : sign(signer, facts, eas)
+    }
     const attestation = await within(signMs, 'signer_unavailable', signing())
+    if (attestation === null) return stored ?? null
     const { state, state_code, authentic, flagged, chainRef, network, audit_status, production_ready } = verdict
     const shown = { state, state_code, authentic, flagged, chainRef, attestation }
     const status = { network, audit_status, production_ready }
@@ -98,6 +107,17 @@ function factsOf({ token_id, state_code, owner_commitment, chainRef }: Verdict, 
     ownerCommitment: owner_commitment,
     issuedAt,
   } satisfies AssetAttestation
+}
+
+type StoredProof = { readonly attestation?: { readonly signer?: unknown; readonly v2?: AssetAttestationTypedData } }
+
+/** Returns whether a proof that this key signed earlier states these facts; its block and time are its own. */
+function isTrueStill(proof: string, facts: ReturnType<typeof factsOf>, key: AttestationKey): boolean {
+  const { attestation: { signer, v2 } = {} } = JSON.parse(proof) as StoredProof
+  if (v2 === undefined || signer !== checksumAddress(key.address)) return false
+  const { blockNumber, blockHash, issuedAt } = v2.message
+  const { domain, message } = assetAttestationTypedData({ ...facts, blockNumber, blockHash, issuedAt })
+  return isDeepStrictEqual([v2.domain, v2.message], [domain, message])
 }
 
 async function sign(key: AttestationKey, facts: ReturnType<typeof factsOf>, withEas: boolean) {

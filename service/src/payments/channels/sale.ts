@@ -8,6 +8,7 @@ import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { chainName } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
+import { renewed } from '../attestation/renewal.ts'
 import type { Checkout } from '../checkout.ts'
 import {
   abandoned,
@@ -22,7 +23,7 @@ import {
   type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
-import type { PaymentLedger, PaymentRow } from '../ledger.ts'
+import type { FoundRow, PaymentLedger } from '../ledger.ts'
 import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
@@ -49,7 +50,7 @@ type ChannelSalesOptions = {
   readonly store: ChannelStore
   readonly readChannels: ReadChannels
   readonly heads: Heads
-  readonly ledger: Pick<PaymentLedger, 'find' | 'identify' | 'setUndelivered'>
+  readonly ledger: Pick<PaymentLedger, 'find' | 'identify' | 'renew' | 'setUndelivered'>
   /** The checkout of deposits. */
   readonly deposits: Pick<Checkout, 'buy'>
   readonly attest: Attest
@@ -150,7 +151,10 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /** Answers a purchase that was made. It was made by this voucher, or by an earlier one of the same account that did not get its proof. */
-  async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<PaymentOutcome | undefined> {
+  async function answerFrom(
+    row: FoundRow,
+    { voucher, order }: VoucherRequest,
+  ): Promise<PaymentOutcome | 'retry' | undefined> {
     const { key, identifier, cumulative } = voucher
     const isSame = row.nonce === key.nonce
     // Vouchers for other sellers are public once they are claimed, and so are those to this seller through another service.
@@ -169,17 +173,17 @@ export function createChannelSales(options: ChannelSalesOptions) {
       return correct('payment_already_used', await findChannel(voucher, true), voucher)
     // A transfer that is on its way, or another undelivered voucher of the channel, does not concern this voucher.
     if (row.state !== 'done' || row.answer === null) return isSame ? paymentFailure('settlement_pending') : undefined
-    if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    const found = { payer: row.payer, nonce: row.nonce }
+    const stored = { kind: 'proof', body: row.answer, transaction: row.transaction, key: found } as const
+    const outcome = row.isOther ? await renewed(stored, order, options) : stored
+    if (outcome === 'retry' || outcome.kind !== 'proof') return outcome
+    if (row.isOther && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
-    const found = { payer: row.payer, nonce: row.nonce }
     const price = isSame ? terms.price : 0n
     const sum = isSame ? cumulative : cumulative - terms.price
     return {
-      kind: 'proof',
-      body: row.answer,
-      transaction: row.transaction,
-      key: found,
+      ...outcome,
       wasDelivered: !row.undelivered,
       delivers: row.undelivered && !isPublic(voucher, channel) ? found : undefined,
       ...(channel && { channel: charge(channel, sum, price) }),

@@ -8,8 +8,11 @@ import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import { payCommand } from '../../../src/cli/payments/pay.ts'
+import { createAttest, withPayment } from '../../../src/payments/attestation/attest.ts'
 import { errors } from '../../../src/payments/errors.ts'
+import { parseOrder } from '../../../src/payments/order.ts'
 import { formatError } from '../../../src/cli/session/output.ts'
+import { published } from '../../support/payments/components.ts'
 import { touchstone, type Ran } from '../../support/processes/cli.ts'
 import { payTo, price, startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
 
@@ -66,6 +69,29 @@ describe('touchstone pay', () => {
     )
     assert.equal(bought[0]?.out, bought[1]?.out)
     assert.equal((await world.balance()) - held, price)
+  })
+
+  it('says of an attestation that was signed before the purchase how old it is', async (t) => {
+    const keys = { active: () => world.signer, published: () => [{ ...published(world.signer), validFrom: 0 }] }
+    const seller = await world.open({ keys })
+    const attest = createAttest({ verdicts: world.verdicts, key: keys.active, now: () => Date.now() - 150_000 })
+    const order = parseOrder('{"assetId":"1"}')
+    assert.ok(order.kind === 'order')
+    const old = withPayment((await attest(order.order)) ?? '', {})
+    const replaying = await standIn(async (request, response) => {
+      if (request.headers['payment-signature'] !== undefined) return void response.end(old)
+      const answer = await fetch(`${seller.url}${request.url}`, { method: request.method ?? 'GET' })
+      const offer = answer.headers.get('payment-required')
+      response.writeHead(answer.status, offer === null ? {} : { 'payment-required': offer }).end(await answer.text())
+    })
+    t.after(() => replaying.close())
+    const args = ['1', '--gateway', replaying.url.href]
+    const [shown, json] = [await pay(args), await pay([...args, '--json'])]
+    assert.deepEqual([shown.exit, json.exit], [0, 0])
+    for (const text of [shown.out, json.err])
+      assert.match(text, /^ {2}OLD {10}signed \d minutes before this purchase.*later changes are not in it\.$/m)
+    const { out } = await pay(['1', '--gateway', gateway.url])
+    assert.doesNotMatch(out, /OLD/)
   })
 
   it('says what does not hold, and ends with 1', async () => {

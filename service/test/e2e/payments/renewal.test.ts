@@ -1,0 +1,196 @@
+/** A payment that finds an undelivered proof gets an answer that is true now (spec §4.8). It is not charged. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import { verifyAttestation, type Hex } from '@touchstone/verdict'
+import { voucherDigest } from '../../../src/payments/channels/channel.ts'
+import {
+  buyThrough,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
+import { attestationKey, published } from '../../support/payments/components.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import {
+  acceptedV2,
+  buy,
+  buySettled,
+  headerV1,
+  headerV2,
+  post,
+  price,
+  sign,
+  type Answered,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
+import { until } from '../../support/wait.ts'
+
+const { world, payer, charged } = await openSale()
+const gateway = await world.open()
+afterEach(() => world.heal())
+
+const stolen = 2
+const keyOf = ({ from, nonce }: SignedPayment) => ({ payer: from.toLowerCase() as Hex, nonce })
+const isMarked = async (payment: SignedPayment) => (await world.store.find(keyOf(payment)))?.undelivered
+const isDelivered = (payment: SignedPayment) => until(async () => (await isMarked(payment)) === false)
+
+/** Buys the proof of a new token, and loses it on its way to the buyer. */
+async function loseProof(more: object = {}) {
+  const token = await world.mint()
+  const first = await sign(payer)
+  const sold = await post(gateway.url, { assetId: String(token), ...more }, headerV1(first))
+  assert.deepEqual([sold.status, sold.body['authentic']], [200, true])
+  await isDelivered(first)
+  await world.store.setUndelivered(keyOf(first), true)
+  return { token, first, sold }
+}
+
+/** Checks that an answer is valid, shows the theft, and was paid by the payment of `sold`. */
+function checkReported(answer: Answered, sold: Answered, signer: Hex = world.signer.address): void {
+  const { state, authentic, flagged, assetId, payment } = answer.body
+  assert.deepEqual([answer.status, state, authentic, flagged], [200, 'FLAGGED', false, true])
+  assert.ok(verifyAttestation(answer.body, { signer, tokenId: BigInt(assetId ?? 0) }).ok)
+  assert.deepEqual(payment, sold.body.payment)
+}
+
+describe('a purchase after a change of the asset, by a buyer whose last proof did not arrive', () => {
+  it('gets the state of now under the payment of then, as does every repeat from then on', async () => {
+    const { token, first, sold } = await loseProof()
+    await world.flag(token, stolen)
+    assert.equal((await buy(gateway.url, token, first)).text, sold.text)
+    const next = await buySettled(gateway.url, token, await sign(payer))
+    checkReported(next, sold)
+    await isDelivered(first)
+    assert.equal((await buy(gateway.url, token, first)).text, next.text)
+    assert.equal(await charged(), price)
+    assert.notEqual((await buySettled(gateway.url, token, await sign(payer))).text, next.text)
+    assert.equal(await charged(), 2n * price)
+  })
+
+  it('gets it as an EAS attestation too', async () => {
+    const { token, sold } = await loseProof({ eas: true })
+    await world.flag(token, stolen)
+    const next = await post(gateway.url, { assetId: String(token), eas: true }, headerV1(await sign(payer)))
+    checkReported(next, sold)
+    const { eas } = next.body['attestation'] as { eas: { signer: Hex; sig: { message: { time: string } } } }
+    assert.equal(eas.signer, world.signer.address)
+    assert.notDeepEqual(eas, (sold.body['attestation'] as { eas: object }).eas)
+    assert.equal(await charged(), price)
+  })
+
+  it('gets it where it waits for the settlement of the first one', async () => {
+    const recording = Promise.withResolvers<void>()
+    const sought: Hex[] = []
+    const slow = await world.open({
+      deadlines: { settleMs: 500 },
+      ledger: {
+        ...world.store,
+        find: (key) => (sought.push(key.nonce), world.store.find(key)),
+        done: (...args) => recording.promise.then(() => world.store.done(...args)),
+      },
+    })
+    const token = await world.mint()
+    const pending = await buy(slow.url, token, await sign(payer))
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    await world.flag(token, stolen)
+    const second = await sign(payer)
+    const next = buySettled(slow.url, token, second)
+    await until(() => sought.includes(second.nonce))
+    recording.resolve()
+    assert.deepEqual([(await next).status, (await next).body['state']], [200, 'FLAGGED'])
+    assert.equal(await charged(), price)
+    await slow.close()
+  })
+
+  it('gets a new signature where the key of the first one is not the one that signs now', async () => {
+    const { token, sold } = await loseProof()
+    const signer = attestationKey()
+    const revoked = { ...published(world.signer), status: 'revoked' } as const
+    const keys = { active: () => signer, published: () => [revoked, published(signer)] }
+    const rotated = await world.open({ keys })
+    const next = await buySettled(rotated.url, token, await sign(payer))
+    assert.deepEqual([next.status, next.body.payment], [200, sold.body.payment])
+    assert.ok(verifyAttestation(next.body, { keys: { keys: keys.published() }, tokenId: token }).ok)
+    assert.equal(await charged(), price)
+    await rotated.close()
+  })
+
+  it('gets the answer that another process has stored meanwhile', async () => {
+    const { token, sold } = await loseProof()
+    await world.flag(token, stolen)
+    const ledger: typeof world.store = { ...world.store, setUndelivered: async () => null } // leaves the mark
+    const other = await world.open({ ledger })
+    let theirs: Answered | undefined
+    const late = await world.open({
+      ledger: {
+        ...world.store,
+        async renew(...args) {
+          theirs ??= await buySettled(other.url, token, await sign(payer))
+          return world.store.renew(...args)
+        },
+      },
+    })
+    const next = await buySettled(late.url, token, await sign(payer))
+    checkReported(next, sold)
+    assert.equal(next.text, theirs?.text)
+    assert.equal(await charged(), price)
+    await Promise.all([other.close(), late.close()])
+  })
+
+  it('gets an error where the asset cannot be read; its name finds the state of now later', async () => {
+    const { token, first, sold } = await loseProof()
+    const second = headerV2(await sign(payer), acceptedV2, {
+      extensions: { 'payment-identifier': { info: { required: false, id: `pay_${first.nonce.slice(2)}` } } },
+    })
+    world.readFaults.set('rpc-error')
+    const refused = await post(gateway.url, { assetId: String(token) }, second)
+    assert.deepEqual([refused.status, refused.body.error], [502, 'chain_unavailable'])
+    await world.heal()
+    await world.flag(token, stolen)
+    const next = await post(gateway.url, { assetId: String(token) }, second)
+    checkReported(next, sold)
+    await isDelivered(first)
+    assert.equal((await post(gateway.url, { assetId: String(token) }, second)).text, next.text)
+    assert.equal(await charged(), price)
+  })
+
+  it('gets 404 where the asset is gone, and leaves the proof undelivered', async () => {
+    const { token, first } = await loseProof()
+    const gone = await world.open({ verdicts: { ...world.verdicts, answer: async () => null } })
+    const refused = await buy(gone.url, token, await sign(payer))
+    assert.deepEqual([refused.status, refused.body.error], [404, 'asset_not_found'])
+    assert.equal(await isMarked(first), true)
+    assert.equal(await charged(), price)
+    await gone.close()
+  })
+
+  it('gets it through a payment channel', async () => {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+    const seller = await world.open({ channels })
+    const own = await world.payer(100n * price)
+    const channel = channelOf(own.address, authorizer.address)
+    const token = await world.mint()
+    const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
+    const sold = await buyThrough(seller.url, token, first)
+    assert.deepEqual([sold.status, sold.body['authentic']], [200, true])
+    const key = { payer: channel.payer, nonce: voucherDigest(channel.id, price) }
+    const wasDelivered = async () => (await world.store.find(key))?.undelivered === false
+    await until(wasDelivered)
+    await world.store.setUndelivered(key, true)
+    await world.flag(token, stolen)
+    const second = await voucherPayload(own, channel, 2n * price)
+    world.readFaults.set('rpc-error')
+    const refused = await buyThrough(seller.url, token, second)
+    assert.deepEqual([refused.status, refused.body.error], [502, 'chain_unavailable'])
+    await world.heal()
+    const next = await buyThrough(seller.url, token, second)
+    checkReported(next, sold)
+    await until(wasDelivered)
+    assert.equal((await buyThrough(seller.url, token, await voucherPayload(own, channel, price))).text, next.text)
+    assert.equal((await world.channels.find(channel.id))?.charged, price)
+    await seller.close()
+  })
+})
