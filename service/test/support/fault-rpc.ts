@@ -42,12 +42,23 @@ const answerFaults = {
   'too-wide': (answer: Answer) => wrongResult(answer, { code: -32602, message: 'up to a 2K block range is served' }),
   'other-chain': (answer: Answer, { method }: Call) =>
     method === 'eth_chainId' ? { ...answer, result: '0x1' } : answer,
-  'empty-result': (answer: Answer, { method }: Call) => (method === 'eth_call' ? { ...answer, result: '0x' } : answer),
+  'empty-result': (answer: Answer, { method, params }: Call) =>
+    isCallOfContract(method, params) ? { ...answer, result: '0x' } : answer,
   'hide-logs': ({ jsonrpc, id, ...rest }: Answer, { method }: Call) => ({
     jsonrpc,
     id,
     ...(method === 'eth_getLogs' ? { result: [] } : rest),
   }),
+}
+
+/** Excludes the call that shows the block which a provider answers from. */
+export function isCallOfContract(method: string, [call]: readonly unknown[]): boolean {
+  return method === 'eth_call' && (call as { to?: string }).to !== undefined
+}
+
+/** Forges the results of contracts. */
+export function forgedCalls(forge: (result: unknown) => unknown): Fault {
+  return { rewrite: (method, params, result) => (isCallOfContract(method, params) ? forge(result) : result) }
 }
 
 /** Takes the filter of logs from a block, whose header cannot be checked then: its logs may be hidden. For `rewrite`. */

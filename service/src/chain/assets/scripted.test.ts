@@ -189,6 +189,19 @@ describe('the asset reader by events', () => {
     assert.deepEqual([asset.current, chain.asked.logs], [false, 0])
   })
 
+  it('forgets everything once a provider no longer takes block hashes, at the same head too', async () => {
+    const { chain, reader, clock } = await warm([1n, 2n])
+    for (const mine of [() => chain.mine([]), () => {}]) {
+      const { asset } = await readNow(chain, reader, 1n)
+      assert.equal(asset.current, true)
+      chain.worsenPin()
+      mine()
+      clock.ms += 2000
+      await readNow(chain, reader, 2n)
+      assert.equal(asset.current, false)
+    }
+  })
+
   it('forgets everything over a gap of more than 64 blocks without walking it', async () => {
     const { chain, reader, clock } = await warm()
     const { asset } = await readNow(chain, reader, 1n)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ServiceError } from '../../lib/errors.ts'
-import { type FaultName, hiddenLogs } from '../../../test/support/fault-rpc.ts'
+import { type FaultName, hiddenLogs, withoutFilter } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical } from './source.ts'
@@ -68,7 +68,75 @@ describe('a pinned read', () => {
     const before = proxy.count('eth_call')
     await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
     await source.call(cell, '0x', head)
-    assert.equal(proxy.count('eth_call') - before, 2 + 6)
+    assert.equal(proxy.count('eth_call') - before, 2 + 2 * 6)
+  })
+
+  it('is non-canonical once another server ignores its block, and is by number from then on', async () => {
+    const { source, lines } = sourceOver(urls())
+    await anvil.store(10)
+    const then = await source.head()
+    assert.equal(await source.call(cell, '0x', then), wordOf(10))
+    await anvil.store(11)
+    proxy.set('ignores-hash-objects')
+    assert.equal(await source.call(cell, '0x', then), nonCanonical)
+    assert.equal(await source.call(cell, '0x', then), wordOf(10))
+    assert.deepEqual(await source.calls(cell, ['0x', '0x'], then), [wordOf(10), wordOf(10)])
+    assert.equal(source.worsePins(), 1)
+    assert.ok(lines.some((line) => line.includes('ignores block hashes')))
+    proxy.set('none')
+    assert.deepEqual([await source.call(cell, '0x', then), source.worsePins()], [wordOf(10), 1])
+  })
+
+  it('is answered by another provider where the first one ignores its block', async () => {
+    const { source } = sourceOver([...urls(), anvil.url])
+    await anvil.store(12)
+    const then = await source.head()
+    assert.equal(await source.call(cell, '0x', then), wordOf(12))
+    await anvil.store(13)
+    proxy.set('ignores-hash-objects')
+    assert.equal(await source.call(cell, '0x', then), wordOf(12))
+  })
+
+  it('is probed again beside the chain id, without a round trip more', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { ticks: () => clock.ms })
+    await anvil.store(14)
+    const then = await source.head()
+    const proveSlot = async () => {
+      const proof = await source.proof([wordOf(0)], then)
+      return proof === nonCanonical ? proof : BigInt(proof.storageProof[0]?.value ?? 0)
+    }
+    assert.equal(await proveSlot(), 14n)
+    await anvil.store(15)
+    proxy.set({ name: 'ignores-hash-objects', methods: ['eth_getProof'] })
+    clock.ms += 9_999
+    assert.deepEqual([await proveSlot(), source.worsePins()], [15n, 0])
+    clock.ms += 1
+    await source.finalized()
+    assert.equal(source.worsePins(), 1)
+    assert.equal(await proveSlot(), 14n)
+  })
+
+  it('is probed again when the chain is doubted, before anything else is asked', async () => {
+    const { source } = sourceOver(urls())
+    await anvil.store(16)
+    const then = await source.head()
+    assert.equal(await source.call(cell, '0x', then), wordOf(16))
+    await anvil.store(17)
+    proxy.set('ignores-hash-objects')
+    source.doubtChain()
+    assert.deepEqual([await source.call(cell, '0x', then), source.worsePins()], [wordOf(16), 1])
+  })
+
+  it('keeps its form where the probe is not answered', async () => {
+    const { source } = sourceOver(urls())
+    const head = await source.head()
+    const word = await source.call(cell, '0x', head)
+    const isProbe = (_method: string, params: readonly unknown[]) =>
+      /blockHash/.test(JSON.stringify(params)) && !JSON.stringify(params).includes(head.hash)
+    proxy.set({ name: 'rate-limit', methods: ['eth_call'], when: isProbe })
+    source.doubtChain()
+    assert.deepEqual([await source.call(cell, '0x', head), source.worsePins(), proxy.struck()], [word, 0, 1])
   })
 
   it('does not take silence for an answer about hash objects', async () => {
@@ -105,5 +173,18 @@ describe('a pinned read', () => {
     assert.deepEqual(await source.logs(head), [])
     await anvil.rpc('anvil_reorg', [1, []])
     assert.equal(await source.logs(head), nonCanonical)
+  })
+
+  it('of logs is non-canonical at a server that came later and returns no logs for unknown blocks', async () => {
+    const { source } = sourceOver(urls())
+    await anvil.store(18)
+    await anvil.mine()
+    proxy.set({ rewrite: (method, _params, result) => withoutFilter(method, result) })
+    const head = await source.head()
+    assert.deepEqual(await source.logs(head), [])
+    proxy.set(hiddenLogs)
+    await anvil.rpc('anvil_reorg', [1, []])
+    source.doubtChain()
+    assert.deepEqual([await source.logs(head), source.worsePins()], [nonCanonical, 1])
   })
 })

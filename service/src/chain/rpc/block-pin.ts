@@ -1,11 +1,12 @@
 /**
- * Reads pinned to one block (spec §2.2 `block_hash`; EIP-1898). Some providers reject hash objects, and one that ignores
- * them would answer from another block, so each provider is probed once per method.
+ * Reads pinned to one block (spec §2.2 `block_hash`; EIP-1898). Some providers reject hash objects. One that ignores them would answer
+ * from another block, so each provider is probed per method. Another server may come to answer behind its URL. Each `eth_call` by hash
+ * therefore goes out with a second one that returns the number of its block. The probes are repeated beside the chain id.
  */
 import { randomBytes } from 'node:crypto'
-import { type Hex, zeroAddress } from '@touchstone/verdict'
+import type { Hex } from '@touchstone/verdict'
 import { isObject } from '../../lib/json.ts'
-import { quantity, RpcError } from './answer.ts'
+import { isWord, quantity, RpcError } from './answer.ts'
 import type { RpcAttempt, RpcCall } from './client.ts'
 import type { Block } from './block.ts'
 
@@ -15,12 +16,19 @@ type PinEncoding = 'hash' | 'number'
 
 export type Pin = Readonly<ReturnType<typeof createPin>>
 
-export function createPin(contract: Hex) {
+/** Init code that returns the number of its block: number mstore(0) return(0, 32). */
+const numberCode: Hex = '0x4360005260206000f3'
+const numberAt = (at: unknown): RpcCall => ['eth_call', [{ data: numberCode }, at]]
+
+/** `onWorse` is called when a provider no longer takes block hashes as it did. What it answered lately may be of other blocks. */
+export function createPin(contract: Hex, onWorse: () => void = () => {}) {
   const encodings = new Map<PinnedMethod, Promise<PinEncoding>>()
+  /** The methods that took hash objects at the last probe. */
+  const byHash = new Set<PinnedMethod>()
   let rejectsUnknownBlocks: Promise<boolean> | undefined
 
   const probes: Record<PinnedMethod, (at: unknown) => RpcCall> = {
-    eth_call: (at) => ['eth_call', [{ to: zeroAddress, data: '0x' }, at]],
+    eth_call: numberAt,
     eth_getProof: (at) => ['eth_getProof', [contract, [], at]],
   }
 
@@ -32,7 +40,16 @@ export function createPin(contract: Hex) {
     params: readonly ((at: unknown) => readonly unknown[])[],
   ): Promise<readonly unknown[]> {
     const callsAt = (at: unknown) => params.map((param): RpcCall => [method, param(at)])
-    if ((await encodingOf(rpc, method, block)) === 'hash') return rpc.askAll(callsAt(hashObject(block.hash)))
+    if ((await encodingOf(rpc, method, block)) === 'hash') {
+      const calls = callsAt(hashObject(block.hash))
+      // A proof shows its block by the state root.
+      if (method === 'eth_getProof') return rpc.askAll(calls)
+      const [number, ...results] = await rpc.askAll([numberAt(hashObject(block.hash)), ...calls])
+      if (!isWord(number)) throw new RpcError('fault', 'eth_call answered without its block')
+      if (BigInt(number) === block.number) return results
+      encodings.delete(method)
+      throw new RpcError('non-canonical', `eth_call answered from another block than ${block.number}`)
+    }
     await assertCanonical(rpc, block)
     const results = await rpc.askAll(callsAt(quantity(block.number)))
     await assertCanonical(rpc, block)
@@ -44,8 +61,33 @@ export function createPin(contract: Hex) {
     if (known !== undefined) return known
     const trial = tryHashObjects(rpc, probes[method], block)
     encodings.set(method, trial)
-    trial.catch(() => encodings.delete(method))
+    trial.then(
+      (encoding) => noteEncoding(method, encoding),
+      () => encodings.delete(method),
+    )
     return trial
+  }
+
+  function noteEncoding(method: PinnedMethod, encoding: PinEncoding): void {
+    if (encoding === 'hash') byHash.add(method)
+    else if (byHash.delete(method)) onWorse()
+  }
+
+  /** Repeats the probes that a provider has passed. One that is not answered changes nothing. */
+  async function renew(ask: RpcAttempt['ask']): Promise<void> {
+    const methods = [...byHash].map(async (method) => {
+      const passes = await isRejected(ask(...probes[method](hashObject(unknownHash()))))
+      if (passes || !byHash.has(method)) return
+      encodings.set(method, Promise.resolve('number'))
+      noteEncoding(method, 'number')
+    })
+    await Promise.allSettled([...methods, renewLogs(ask)])
+  }
+
+  async function renewLogs(ask: RpcAttempt['ask']): Promise<void> {
+    if (rejectsUnknownBlocks === undefined || !(await rejectsUnknownBlocks) || (await rejectsUnknownNow(ask))) return
+    rejectsUnknownBlocks = Promise.resolve(false)
+    onWorse()
   }
 
   /** `eth_getLogs` by block hash; an empty list from a provider that answers so for unknown blocks is checked. */
@@ -59,13 +101,17 @@ export function createPin(contract: Hex) {
 
   function rejectsUnknown(rpc: RpcAttempt): Promise<boolean> {
     if (rejectsUnknownBlocks !== undefined) return rejectsUnknownBlocks
-    const trial = isRejected(rpc.ask('eth_getLogs', [{ address: contract, blockHash: unknownHash() }]))
+    const trial = rejectsUnknownNow(rpc.ask)
     rejectsUnknownBlocks = trial
     trial.catch(() => (rejectsUnknownBlocks = undefined))
     return trial
   }
 
-  return { ask, askLogs }
+  function rejectsUnknownNow(ask: RpcAttempt['ask']): Promise<boolean> {
+    return isRejected(ask('eth_getLogs', [{ address: contract, blockHash: unknownHash() }]))
+  }
+
+  return { ask, askLogs, renew }
 }
 
 /** Probes that a hash object is answered for a known block and rejected for an unknown one. */

@@ -40,7 +40,7 @@ function providerNamed(index: number): Provider {
     label: `${index}:host`,
     breaker,
     latency: createLatency(),
-    pin: { ask: unused, askLogs: unused },
+    pin: { ask: unused, askLogs: unused, renew: unused },
     attempt: unused,
     doubtChain: unused,
     close: unused,

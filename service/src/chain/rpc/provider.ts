@@ -41,29 +41,33 @@ export type ProviderOptions = Readonly<{
   ticks: () => number
   onCalls: (calls: number) => void
   onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
+  /** The provider no longer takes block hashes as it did: what was read from it may be of other blocks. */
+  onWorsePin?: (label: string) => void
 }>
 
 type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: boolean }>
 
-/** The chain id is asked for so often, beside another call: a URL may come to serve another chain. */
+/** The chain id is asked for so often, beside another call. A URL may come to serve another chain, or another server may answer there. */
 const chainCheckMs = 10_000
 
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
-  const { breaks = true, onCalls, onFault } = options
+  const { breaks = true, onCalls, onFault, onWorsePin } = options
   const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
   const url = new URL(options.url)
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
+  const label = `${index}:${url.host}`
+  const pin = createPin(contract, () => onWorsePin?.(label))
   let chain: ChainCheck | undefined
 
   const provider: Provider = {
     index,
-    label: `${index}:${url.host}`,
+    label,
     breaker,
     latency,
-    pin: createPin(contract),
+    pin,
     attempt,
     doubtChain,
     close: connection.close,
@@ -93,7 +97,7 @@ export function createProvider(options: ProviderOptions): Provider {
       if (failure.isFault) breaker.fault()
       else breaker.answered()
       if (failure.kind === 'reset' || breaker.state() !== 'closed') doubtChain()
-      if (failure.isFault) onFault(provider.label, failure, breaker.state())
+      if (failure.isFault) onFault(label, failure, breaker.state())
       throw failure
     }
   }
@@ -116,7 +120,8 @@ export function createProvider(options: ProviderOptions): Provider {
   /** Asks when the last answer is old. After a failure the next attempt asks again, first of all. */
   function checkChain(ask: RpcAttempt['ask']): ChainCheck {
     if (chain !== undefined && ticks() - chain.askedAt < chainCheckMs) return chain
-    const check = { isFirst: chain === undefined, askedAt: ticks(), isRight: assertChainId(ask) }
+    const isRight = Promise.all([assertChainId(ask), pin.renew(ask)]).then(() => {})
+    const check = { isFirst: chain === undefined, askedAt: ticks(), isRight }
     chain = check
     check.isRight.catch(() => {
       if (chain === check) doubtChain()
@@ -133,9 +138,13 @@ export function createProvider(options: ProviderOptions): Provider {
   }
 }
 
-/** A limit of the provider's batches comes in any words and under any status. */
-function isAboutContent(error: unknown): boolean {
-  return error instanceof RpcError && (error.kind === 'non-canonical' || error.kind === 'reverted')
+/**
+ * A limit of the provider's batches comes in any words and under any status. A large batch may break the socket. Where one of two calls did,
+ * the chain id is asked for first.
+ */
+function isAboutContent(error: unknown, size: number): boolean {
+  if (!(error instanceof RpcError)) return false
+  return error.kind === 'non-canonical' || error.kind === 'reverted' || (error.kind === 'reset' && size === 2)
 }
 
 const kept = 64

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { headerHash, type RpcHeader } from '@touchstone/verdict'
 import { ServiceError } from '../../lib/errors.ts'
-import type { Fault } from '../../../test/support/fault-rpc.ts'
+import { type Fault, forgedCalls } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, reverting, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -76,12 +76,9 @@ describe('trust in a quorum', () => {
   })
 
   const forgeries: Record<string, Fault> = {
-    'another state': { methods: ['eth_call'], rewrite: () => wordOf(1) },
-    'one bit more': { methods: ['eth_call'], rewrite: () => wordOf(5).replace(/5$/, '7') },
-    'a longer result': {
-      methods: ['eth_call'],
-      rewrite: (_method, _params, result) => `${String(result)}${'00'.repeat(32)}`,
-    },
+    'another state': forgedCalls(() => wordOf(1)),
+    'one bit more': forgedCalls(() => wordOf(5).replace(/5$/, '7')),
+    'a longer result': forgedCalls((result) => `${String(result)}${'00'.repeat(32)}`),
     'no code': { name: 'empty-result' },
   }
   for (const [what, fault] of Object.entries(forgeries)) {
@@ -145,7 +142,7 @@ describe('one provider is enough', () => {
   it('to deceive trust in any provider', async () => {
     const { source } = sourceOver(urls())
     const head = await source.head()
-    first.set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
+    first.set(forgedCalls(() => wordOf(1)))
     assert.equal(await source.call(cell, '0x', head), wordOf(1))
   })
 
@@ -186,7 +183,7 @@ describe('trust in proofs', () => {
   it('takes neither calls nor logs from one provider alone', async () => {
     const { source } = two()
     const head = await source.head()
-    first.set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
+    first.set(forgedCalls(() => wordOf(1)))
     await assert.rejects(source.call(cell, '0x', head), isUnavailable)
     await anvil.store(5)
     const changed = await source.head()

@@ -65,6 +65,8 @@ export type ChainSource = Readonly<{
     block: Block,
     options?: CheckedReadOptions<EthProof>,
   ) => Promise<EthProof | NonCanonical>
+  /** Grows when a provider no longer takes block hashes as it did. What was read before must not be kept. */
+  worsePins: () => number
   close: () => Promise<void>
 }>
 
@@ -114,8 +116,9 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const needed = requiredAnswers(options)
   const counts = newCounts()
   const warnedOf = new Set<string>()
+  let worsePins = 0
   const lag = createHeadLag(ticks)
-  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault }
+  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault, onWorsePin }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
   const resolveHead = singleFlight(
     createHeadResolver({
@@ -169,6 +172,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       const isProven = trust === 'proof' && read?.check !== undefined
       return finish('proof', ask(proof, read, isProven ? 1 : needed), 'non-canonical')
     },
+    worsePins: () => worsePins,
     doubtChain() {
       for (const provider of providers) provider.doubtChain()
     },
@@ -227,6 +231,11 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   function onFault(provider: string, failure: RpcError, breaker: BreakerState): void {
     counts.faults++
     log[breaker === 'open' ? 'warn' : 'debug']('chain provider fault', { provider, reason: failure.message, breaker })
+  }
+
+  function onWorsePin(provider: string): void {
+    worsePins++
+    log.warn('chain provider ignores block hashes', { provider })
   }
 
   /** Returns the answer that a failure of the kind `also` stands for; any other failure is CHAIN_UNAVAILABLE. */

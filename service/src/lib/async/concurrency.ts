@@ -72,8 +72,9 @@ export function createAdaptiveLimit(most: number) {
   }
 }
 
-/** A size of batches that passed after a larger one failed holds for so long. */
+/** A size of batches that passed after a larger one failed holds for so long. Two that pass alone only may have failed by chance. */
 const sizeHoldsMs = 600_000
+const oneHoldsMs = 60_000
 /** Batches in flight at one time where one would be too large. */
 const mostBatches = 4
 
@@ -85,7 +86,7 @@ export function createAdaptiveBatches<T>({
   isFinal,
   now,
 }: {
-  readonly isFinal: (error: unknown) => boolean
+  readonly isFinal: (error: unknown, size: number) => boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
 }) {
@@ -106,10 +107,10 @@ export function createAdaptiveBatches<T>({
     try {
       return await send(items)
     } catch (error) {
-      if (items.length < 2 || isFinal(error)) throw error
+      if (items.length < 2 || isFinal(error, items.length)) throw error
       const half = Math.ceil(items.length / 2)
       const first = await sendAll(items.slice(0, half), send)
-      if (half < known.size) known = { size: half, until: now() + sizeHoldsMs }
+      if (half < known.size) known = { size: half, until: now() + (half === 1 ? oneHoldsMs : sizeHoldsMs) }
       return [...first, ...(await sendAll(items.slice(half), send))]
     }
   }

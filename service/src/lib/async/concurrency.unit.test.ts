@@ -68,6 +68,14 @@ describe('batches that adapt', () => {
     assert.deepEqual(await send(10), { sizes: [10], found: doubled })
   })
 
+  it('go one by one for a minute only', async () => {
+    const send = batchesOf()
+    await send(1)
+    assert.equal((await send(10)).sizes.length, 10)
+    clock.ms += 60_001
+    assert.deepEqual(await send(10), { sizes: [10], found: doubled })
+  })
+
   it('fail once a single item does, or where the error is final', async () => {
     const failure = new Error('away')
     assert.deepEqual(await batchesOf()(0, failure), { sizes: [10, 5, 3, 2, 1], found: failure })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { isCallOfContract } from '../../support/fault-rpc.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
 import { noMetadata } from '../../support/world.ts'
 
@@ -31,7 +32,10 @@ describe('the page of an item whose seal was opened', () => {
       const { tag, tokenId } = await items.bound()
       await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: noMetadata })
       let calls = 0
-      world.faults.set({ name: 'rpc-error', methods: ['eth_call'], when: () => (calls += 1) > most })
+      world.faults.set({
+        name: 'rpc-error',
+        when: (method, params) => isCallOfContract(method, params) && (calls += 1) > most,
+      })
       const page = await (await world.get(`/token/${tokenId}?${queryOf(tag.next())}`)).text()
       world.faults.set('none')
       assert.match(page, /<body data-tap="tapped"/)

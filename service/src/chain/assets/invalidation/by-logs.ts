@@ -54,8 +54,13 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
   let movedAt = -Infinity
   let failuresInARow = 0
   let restUntil = -Infinity
+  let worsePins = source.worsePins()
 
   async function advance(to: Block, deadline: number): Promise<NonCanonical | undefined> {
+    if (worsePins !== source.worsePins()) {
+      worsePins = source.worsePins()
+      restart(to)
+    }
     const head = window.head()
     if (head?.hash === to.hash) {
       movedAt = now()
