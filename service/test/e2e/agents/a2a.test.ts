@@ -142,7 +142,7 @@ describe('the official A2A client', () => {
     assert.deepEqual(card.capabilities, { streaming: true, pushNotifications: false, extendedAgentCard: false })
     assert.equal(card.name, ownAgentAt('').name)
     const etag = response.headers.get('etag') ?? ''
-    assert.equal(response.headers.get('cache-control'), 'public, max-age=3600')
+    assert.equal(response.headers.get('cache-control'), 'public, max-age=60')
     assert.ok(!Number.isNaN(Date.parse(response.headers.get('last-modified') ?? '')))
     const again = await fetch(`${a2a.url}/.well-known/agent-card.json`, { headers: { 'If-None-Match': etag } })
     assert.equal(again.status, 304)

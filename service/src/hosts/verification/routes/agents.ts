@@ -21,6 +21,7 @@ import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, preflight, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
+import { memoizeLast } from '../../../lib/memoize.ts'
 import {
   codedFailure,
   documentRoute,
@@ -33,6 +34,7 @@ import {
   type RequestHelpers,
 } from '../request.ts'
 import { nothingHere } from './asset.ts'
+import { lifetimeOfKeys } from './well-known.ts'
 
 export type AgentRoutes = {
   readonly ownAgent: OwnAgent & CardOwner
@@ -50,7 +52,7 @@ export function agentRoutes(
   helpers: RequestHelpers,
   { ownAgent, agents, reputations, issuer, limiter }: AgentRoutes,
 ): void {
-  const registration = jsonDocument(registrationFile(ownAgent))
+  const registration = staticDocument('application/json', JSON.stringify(registrationFile(ownAgent)))
   documentRoute(app, '/api/agent', registration)
   documentRoute(app, '/.well-known/agent-registration.json', registration)
   const card = cardDocuments(ownAgent, issuer)
@@ -86,34 +88,37 @@ function tooFewLeft({ remaining, resetSeconds }: Quota, headers: Headers): Respo
 const cardPath = '/.well-known/agent-card.json'
 
 /**
- * Returns a function for the present agent card, signed by the active issuer key (A2A 1.0 §8.4). It is made anew when the keys have changed.
- * While the key cannot sign, the card comes without a signature.
+ * Returns a function for the present agent card, signed by the active issuer key (A2A 1.0 §8.4). It is made anew when the keys have changed,
+ * and kept no longer than they are. While the key cannot sign, the card comes without a signature.
  */
 function cardDocuments(owner: CardOwner, issuer: AgentRoutes['issuer']) {
   const content = agentCard(owner)
-  const headers = { 'Last-Modified': new Date().toUTCString() }
-  const unsigned = jsonDocument(content, headers)
+  const unsigned = JSON.stringify(content)
+  const documentOf = memoizeLast((text: string) =>
+    staticDocument('application/json', text, {
+      'Cache-Control': lifetimeOfKeys,
+      'Last-Modified': new Date().toUTCString(),
+    }),
+  )
   const did = didOf(owner.baseUrl)
-  let made: { readonly signer: Signer; readonly document: Promise<StaticDocument> } | undefined
+  let made: { readonly signer: Signer; readonly text: Promise<string> } | undefined
 
-  async function sign(signer: Signer): Promise<StaticDocument> {
+  async function sign(signer: Signer): Promise<string> {
     const signature = await signer.signDocument(content)
-    return signature === null ? unsigned : jsonDocument({ ...content, signatures: [signature] }, headers)
+    return signature === null ? unsigned : JSON.stringify({ ...content, signatures: [signature] })
   }
-  return async (onFault: (error: unknown) => void): Promise<StaticDocument> => {
+
+  async function present(onFault: (error: unknown) => void): Promise<string> {
     if (issuer === undefined) return unsigned
     const signer = issuer.signerFor(did)
-    if (made?.signer !== signer) made = { signer, document: sign(signer) }
-    return made.document.catch((error: unknown) => {
+    if (made?.signer !== signer) made = { signer, text: sign(signer) }
+    return made.text.catch((error: unknown) => {
       onFault(error)
       made = undefined
       return unsigned
     })
   }
-}
-
-function jsonDocument(content: object, headers: Headers = {}): StaticDocument {
-  return staticDocument('application/json', JSON.stringify(content), headers)
+  return async (onFault: (error: unknown) => void): Promise<StaticDocument> => documentOf(await present(onFault))
 }
 
 const invalidAgentId = 'The agent id must be a decimal integer from 0 to 2^256-1, in digits only, such as 0.'

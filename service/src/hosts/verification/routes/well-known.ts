@@ -24,6 +24,8 @@ type WellKnownDocument = {
   readonly build: (site: WellKnownRoutes) => object
 }
 
+/** Verifiers need a new key as soon as it signs, and must not trust a revoked one for long. */
+export const lifetimeOfKeys = 'public, max-age=60'
 const [hour, year] = ['public, max-age=3600', 'public, max-age=31536000, immutable']
 const resolver: WellKnownDocument = {
   type: 'application/json',
@@ -35,7 +37,7 @@ const resolver: WellKnownDocument = {
 export const documents: Readonly<Record<string, WellKnownDocument>> = {
   '/.well-known/did.json': {
     type: 'application/did+ld+json',
-    cache: 'public, max-age=60', // verifiers need a new key as soon as it signs
+    cache: lifetimeOfKeys,
     build: ({ baseUrl, issuer }) => didDocument({ baseUrl, did: didOf(baseUrl), keys: issuer.keys() }),
   },
   '/.well-known/gs1resolver': resolver,
