@@ -121,7 +121,7 @@ curl ${base}/api/asset/0x1
 curl -H 'Accept: application/problem+json' ${base}/api/asset/0x1
 \`\`\`
 
-Every response has \`X-Request-Id\`: yours, if it has at most 64 letters, digits, \`.\`, \`_\`, \`-\` and the request is valid HTTP. Every counted one has \`X-RateLimit-Limit\`, \`-Remaining\`, \`-Reset\` (seconds), the same as \`RateLimit-Policy\` and \`RateLimit\`, and a verdict an \`ETag\` for \`If-None-Match\`.
+Every response has \`X-Request-Id\`: yours, if it has at most 64 letters, digits, \`.\`, \`_\`, \`-\` and the request is valid HTTP. Every counted one, unless caches keep it longer than a second, has \`X-RateLimit-Limit\`, \`-Remaining\`, \`-Reset\` (seconds), the same as \`RateLimit-Policy\` and \`RateLimit\`, and a verdict an \`ETag\` for \`If-None-Match\`.
 
 GET /api/metadata/{hash}: the supplier's text, byte for byte as it was hashed, not cleaned. GET /api/asset/{tokenId}/proof: the verdict with its Merkle proof, if the operator offers it.
 `

@@ -3,8 +3,10 @@
  * leaves. Awkward URLs over a raw socket, where no client cleans them up (spec §4.1, §8).
  */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { metadataHashOf } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { assertClean, hostileTexts, type HostileText } from '../../support/fuzz/hostile-text.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
@@ -210,6 +212,21 @@ describe('GET /api/asset/ over a raw socket', () => {
       const { status, head } = await raw(target)
       assert.equal(status, 404, target)
       assert.match(head, /^x-ratelimit-remaining: \d+\r$/im, target)
+    }
+  })
+
+  it('shows no quota on an answer that caches keep for other clients', async () => {
+    const { pictures, metadata } = world.components
+    const body = '{"name":"kept"}'
+    const hash = metadataHashOf(body)
+    await metadata.put({ body, hash })
+    const form = { type: 'image/webp', body: new Uint8Array(randomBytes(40)) } as const
+    const { webp } = await pictures.put({ width: 4, height: 3, forms: [form] })
+    for (const target of [`/api/metadata/${hash}`, `/assets/pictures/${webp}`]) {
+      const { status, head } = await raw(target)
+      assert.equal(status, 200, target)
+      assert.match(head, /^cache-control: public, max-age=\d{5,}/im)
+      assert.doesNotMatch(head, /^(x-)?ratelimit/im)
     }
   })
 

@@ -10,7 +10,7 @@ import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
-import { isRead, rateLimited, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { isRead, rateLimited, readMethods, type Env, type RequestHelpers } from '../request.ts'
 
 export type PictureSite = {
   readonly pictureForms: Pick<CachedPictures, 'ready' | 'get' | 'known'>
@@ -31,7 +31,7 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
       const form = ready ?? (await pictureForms.get(hash))
       return form === null
         ? errorResponse(404, { error: noPicture }, headers)
-        : respond(form, hash, c.req.header('if-none-match'), headers)
+        : respond(form, hash, c.req.header('if-none-match'))
     } catch (error) {
       const { status, message } = helpers.faultOf(error, c)
       return errorResponse(status, { error: message }, headers)
@@ -41,9 +41,10 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
 
 const noPicture = 'There is no picture under this hash.'
 
-function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined, own: Headers): Response {
+/** The quota is that of one client, and caches keep the answer for all. */
+function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined): Response {
   const etag = `"${hash}"`
-  const headers = { ...openToAll, ...own, ...pictureHeaders, ETag: etag }
+  const headers = { ...openToAll, ...pictureHeaders, ETag: etag }
   return matchesIfNoneMatch(ifNoneMatch, etag)
     ? new Response(null, { status: 304, headers })
     : new Response(new Uint8Array(body), { headers: { ...headers, 'Content-Type': type } })

@@ -25,7 +25,8 @@ export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metada
     const body = (await metadata.getMany([hash])).get(hash)
     if (body === undefined) return errorResponse(404, { error: 'No metadata is stored under this hash.' }, headers)
     const etag = `"${hash}"`
-    const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=86400, immutable' }
+    // Caches keep the answer for a day, and the quota is that of one client.
+    const shared = { ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=86400, immutable' }
     return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
       ? new Response(null, { status: 304, headers: shared })
       : new Response(body, { headers: { ...shared, ...fileHeaders } })
