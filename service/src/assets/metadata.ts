@@ -4,7 +4,7 @@
  */
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
-import { detailsError, detailsHashOf } from '../domain/product-details.ts'
+import { detailsError, detailsHashOf, letterFault } from '../domain/product-details.ts'
 import { parseDay } from '../domain/text.ts'
 import { isObject } from '../lib/json.ts'
 
@@ -52,7 +52,8 @@ function fieldError(key: string, value: unknown): string | null {
   if (key === 'customFields')
     return isPlainObject(value) ? customError(value, 0) : 'Metadata field customFields must be one JSON object.'
   if (typeof value !== 'string') return `Metadata field ${key} must be text.`
-  if (!value.isWellFormed()) return `Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`
+  const fault = letterFault(value)
+  if (fault !== null) return `Metadata field ${key} ${fault}.`
   if (key === 'manufactureDate' && parseDay(value) === null)
     return 'Metadata field manufactureDate is a day such as 2026-03-01.'
   if (key === 'details' && detailsHashOf({ details: value }) === null)
@@ -66,10 +67,10 @@ const maxKeyLength = 100
 /** Returns why JSON readers could disagree about a value of `customFields`, or `null`. */
 function customError(value: unknown, depth: number): string | null {
   if (value === null || typeof value === 'boolean') return null
-  if (typeof value === 'string')
-    return value.isWellFormed()
-      ? null
-      : 'Metadata field customFields holds half of a surrogate pair; send well-formed Unicode.'
+  if (typeof value === 'string') {
+    const fault = letterFault(value)
+    return fault === null ? null : `Metadata field customFields ${fault}.`
+  }
   // Beyond this, readers round integers differently, and so would the hash.
   if (typeof value === 'number')
     return Math.abs(value) <= Number.MAX_SAFE_INTEGER

@@ -23,6 +23,7 @@ describe('registered metadata', () => {
     ['__proto__', '{"__proto__":{"name":"a"}}', /"__proto__" is none/],
     ['a key in other letters', '{"Name":"a"}', /"Name" is none/],
     ['half a surrogate pair', '{"name":"\\ud800"}', /surrogate pair/],
+    ['U+FFFD, which stands for a letter that was lost', '{"brand":"Gr\uFFFDe"}', /brand holds U\+FFFD/],
     ['more than 16 kB', `{"description":"${'a'.repeat(16_384)}"}`, /at most 16 kB/],
     ['more than 16 kB of UTF-8', `{"description":"${'€'.repeat(6_000)}"}`, /at most 16 kB/],
   ]
@@ -55,6 +56,7 @@ describe('customFields', () => {
     ['five levels', { a: { b: { c: { d: {} } } } }, /nest 4 deep/],
     ['five levels by lists', { a: [[[[]]]] }, /nest 4 deep/],
     ['half a surrogate pair', { a: ['\ud800'] }, /surrogate/],
+    ['U+FFFD', { a: ['Gr\uFFFDe'] }, /holds U\+FFFD/],
     ['half a surrogate pair in a name', { '\ud800': 1 }, /Names in customFields/],
     ['an empty name', { '': 1 }, /Names in customFields/],
     ['a long name', { ['x'.repeat(101)]: 1 }, /Names in customFields/],

@@ -33,6 +33,15 @@ export type Tier = (typeof tiers)[number]
 /** Cleaned product details. What is wrong, or empty after cleaning, is left out; a list may be empty. */
 export type ProductDetails = z.infer<typeof readSchema>
 
+const halfLetterFault = 'holds half of a surrogate pair; send well-formed Unicode'
+const lostLetterFault = 'holds U+FFFD, so that a letter was lost; write it again, in UTF-8'
+
+/** Returns why a text cannot be stored, as the end of a sentence, or null. A decoder writes U+FFFD for what it cannot read. */
+export function letterFault(text: string): string | null {
+  if (!text.isWellFormed()) return halfLetterFault
+  return text.includes('\uFFFD') ? lostLetterFault : null
+}
+
 /**
  * Makes the document's schema. `strict` is for a document to be stored: an unknown key is an error, and text stays as it is. The
  * other is for reading: every text is cleaned, and what is unknown or wrong is left out.
@@ -42,7 +51,8 @@ function makeSchema(strict: boolean) {
     z
       .string()
       .max(strict ? max : 8 * max)
-      .refine((value) => value.isWellFormed(), 'holds half of a surrogate pair; send well-formed Unicode')
+      .refine((value) => value.isWellFormed(), halfLetterFault)
+      .refine((value) => !strict || !value.includes('\uFFFD'), lostLetterFault)
       .transform((value) => cleanText(value, { max, multiline }))
       .refine((value) => value !== '', 'must hold text that can be seen')
   const line = text(200)

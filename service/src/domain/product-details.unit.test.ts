@@ -45,6 +45,7 @@ describe('product details', () => {
     ['an unknown key of a member', { model: { '@id': 'x' } }, /field model: .*@id/],
     ['an unknown kind', { kind: 'VERIFIED' }, /field kind/],
     ['half of a surrogate pair', { model: { name: '\ud800' } }, /field model.name: .*surrogate/],
+    ['U+FFFD', { model: { name: 'Gr\uFFFDe' } }, /field model.name: holds U\+FFFD, so that a letter was lost/],
     ['invisible text', { care: ['\u200b'] }, /field care.0: must hold text that can be seen/],
     ['a long text', { care: ['a'.repeat(201)] }, /field care.0/],
     ['four features', { features: Array.from({ length: 4 }, () => ({ title: 'a' })) }, /field features/],

@@ -1,6 +1,7 @@
 /** Bodies of requests: bounded in bytes and time, without a content coding, in strict UTF-8. */
 import type { IncomingMessage } from 'node:http'
 import { withDeadline } from '../lib/async/deadline.ts'
+import { decodeUtf8 } from '../lib/bytes.ts'
 
 export type BodyLimits = {
   readonly maxBytes: number
@@ -98,15 +99,10 @@ async function streamBytes(
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
 function decoded(bytes: Buffer | BodyFailure): Body {
   if (typeof bytes === 'string') return failed(bytes)
-  try {
-    return { ok: true, text: utf8.decode(bytes) }
-  } catch {
-    return failed('not-utf8')
-  }
+  const text = decodeUtf8(bytes)
+  return text === null ? failed('not-utf8') : { ok: true, text }
 }
 
 function failed(because: BodyFailure): Body {

@@ -17,6 +17,17 @@ export function decodePercent(text: string): string | null {
   }
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Decodes UTF-8 without its byte order mark, or returns null for bytes that are not UTF-8. */
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
 /** Compares in constant time for one length. Bytes of different lengths are not equal. */
 export function constantTimeEqual(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
@@ -27,6 +38,11 @@ export function constantTimeEqual(left: Uint8Array, right: Uint8Array): boolean 
  * is not trusted. Throws what the transport throws.
  */
 export async function textWithin(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | null> {
+  return (await bytesWithin(body, maxBytes))?.toString('utf8') ?? null
+}
+
+/** Returns the bytes of a stream, or null when it has more than `maxBytes`. */
+export async function bytesWithin(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<Buffer | null> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body ?? []) {
@@ -34,5 +50,5 @@ export async function textWithin(body: AsyncIterable<Uint8Array> | null, maxByte
     if (size > maxBytes) return null
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks, size).toString('utf8')
+  return Buffer.concat(chunks, size)
 }

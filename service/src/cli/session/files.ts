@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { textWithin } from '../../lib/bytes.ts'
+import { bytesWithin, decodeUtf8 } from '../../lib/bytes.ts'
 import { parseUniqueJson } from '../../lib/json.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { CommandError } from './output.ts'
@@ -18,12 +18,15 @@ export async function readJsonFile(path: string): Promise<unknown> {
   return value
 }
 
-/** Reads a text, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
-export function readTextFile(path: string, maxBytes: number): Promise<string | null> {
-  return textWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
+/** Reads a text in UTF-8, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
+export async function readTextFile(path: string, maxBytes: number): Promise<string | null> {
+  const bytes = await bytesWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
     const isThere = code !== undefined && !['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)
     throw new CommandError(isThere ? `${path} cannot be read (${code}).` : `There is no file ${path}.`)
   })
+  const text = bytes && decodeUtf8(bytes)
+  if (bytes !== null && text === null) throw new CommandError(`${path} is not UTF-8: save the file as UTF-8.`)
+  return text
 }
 
 /** Throws a CommandError where a path names no regular file. */

@@ -23,6 +23,17 @@ describe('a file that a command is given', () => {
     await assert.rejects(readJsonFile(circle), new CommandError(`${circle} cannot be read (ELOOP).`))
   })
 
+  it('is UTF-8, with a byte order mark or without', async () => {
+    const path = join(folder, 'brand.json')
+    await writeFile(path, '\uFEFF{"brand": "Größe"}')
+    assert.deepEqual(await readJsonFile(path), { brand: 'Größe' })
+    const refused = new CommandError(`${path} is not UTF-8: save the file as UTF-8.`)
+    await writeFile(path, '{"brand": "Größe"}', 'latin1')
+    await assert.rejects(readJsonFile(path), refused)
+    await writeFile(path, '\uFEFF{"brand": "Größe"}', 'utf16le')
+    await assert.rejects(readJsonFile(path), refused)
+  })
+
   it('is written where there is none, and a name that cannot be used says what to give instead', async () => {
     const path = join(folder, 'new.txt')
     await writeNew(path, 'a')

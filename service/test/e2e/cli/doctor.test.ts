@@ -317,6 +317,9 @@ describe('touchstone doctor', () => {
     }).listen(0, '127.0.0.1')
     await once(closed, 'listening')
     const redis = closed.address() as AddressInfo
+    const themes = testFolder()
+    await writeFile(join(themes, 'groesse.svg'), '<svg/>')
+    await writeFile(join(themes, 'groesse.json'), '{"name":"Größe"}', 'latin1')
     const faults: readonly (readonly [Record<string, string>, RegExp])[] = [
       [{ TAG_KEK: 'x' }, /^settings: TAG_KEK must be/],
       [{ PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }, /^settings: PAYMENT_PAY_TO needs a facilitator/],
@@ -331,6 +334,7 @@ describe('touchstone doctor', () => {
       [{ REDIS_URL: `redis://:secret-in-url@127.0.0.1:${redis.port}` }, /^redis: .* cannot be used: WRONGPASS/],
       [{ DATA_DIR: '/dev/null', TAG_KEK: '' }, /^folder: .* is no folder/],
       [{ THEME_DIR: '/nope' }, /^settings: THEME_DIR: there is no folder \/nope/],
+      [{ THEME_DIR: themes }, /^settings: THEME_DIR: .*groesse\.json: it is not UTF-8: save the file as UTF-8/],
       [{ GRAPHQL_PERSISTED: '/nope.json' }, /^settings: \/nope\.json cannot be read/],
     ]
     for (const [env, what] of faults) {

@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { formatCsvRow } from '../../../lib/csv.ts'
 import { CsvError, readCsv } from './csv.ts'
 
+const notUtf8 = 'the text is not UTF-8; save the file as CSV UTF-8.'
+
 async function rowsOf(...chunks: (string | Buffer)[]): Promise<(readonly string[])[]> {
   const rows: (readonly string[])[] = []
   for await (const { cells } of readCsv(streamOf(chunks))) rows.push(cells)
@@ -44,6 +46,27 @@ describe('a CSV file', () => {
   it('is refused with its line when a quote is not closed or text follows one', async () => {
     await assert.rejects(rowsOf('a,b\n"1,2\n'), new CsvError('Line 2: a quote is not closed.'))
     await assert.rejects(rowsOf('a,b\n"1"2,3\n'), new CsvError('Line 2: there is text after a closing quote.'))
+  })
+
+  it('is refused with its line when it is not UTF-8, wherever the stream is cut', async () => {
+    const text = 'uid;name\n04AA;Größe für Äpfel\n04BB;"Größe\nzwei"\n'
+    const refused = (line: number) => new CsvError(`Line ${line}: ${notUtf8}`)
+    const latin1 = Buffer.from(text, 'latin1')
+    await assert.rejects(rowsOf(latin1), refused(2))
+    await assert.rejects(rowsOf(Buffer.concat([Buffer.from('uid;name\n\n04AA;"a\nb"\n'), latin1.subarray(9)])), refused(5))
+    const utf8 = Buffer.from(text)
+    const whole = await rowsOf(utf8)
+    assert.deepEqual(whole[1], ['04AA', 'Größe für Äpfel'])
+    for (let cut = 0; cut <= utf8.length; cut++)
+      assert.deepEqual(await rowsOf(utf8.subarray(0, cut), utf8.subarray(cut)), whole)
+    await assert.rejects(rowsOf(utf8.subarray(0, utf8.indexOf('ö') + 1)), refused(2), 'a letter that is cut off')
+  })
+
+  it('is refused as UTF-16, which spreadsheets call Unicode text', async () => {
+    const text = Buffer.from('\uFEFFuid\tname\r\n04AA\tGröße\r\n', 'utf16le')
+    const refused = new CsvError(`Line 1: ${notUtf8}`)
+    await assert.rejects(rowsOf(text), refused)
+    await assert.rejects(rowsOf(Buffer.from(text).swap16()), refused)
   })
 
   it('keeps a quote inside of a cell that is not quoted, and any mix of line ends', async () => {

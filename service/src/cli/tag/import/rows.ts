@@ -61,7 +61,7 @@ export function parseHead(head: readonly string[], defaults: RowDefaults = {}): 
 /** Parses one row. One wrong cell rejects the whole row. */
 export function parseRow(
   places: ReadonlyMap<Column, number>,
-  { line, cells }: CsvRow,
+  { line, cells, separator }: CsvRow,
   defaults: RowDefaults = {},
 ): ParsedRow {
   const cell = (column: Column) => {
@@ -71,7 +71,7 @@ export function parseRow(
   const uid = parseUid(cell('uid'))
   const refused = (reason: string): ParsedRow => ({ ok: false, line, uid: uid === null ? '' : toHex(uid), reason })
   if (cells.length > places.size)
-    return refused(`There are ${cells.length} cells under ${places.size} columns: quote a cell that holds a comma.`)
+    return refused(`There are ${cells.length} cells under ${places.size} columns: quote a cell that holds a ${separator}.`)
   if (uid === null)
     return refused(
       inColumn('uid', `${uidSentence} Format the column as text: a spreadsheet may have made a number of it.`),

@@ -4,7 +4,7 @@ import { parseHead, parseRow } from './rows.ts'
 
 const head = ['UID', 'batch', 'epoch', 'token_id', 'gtin', 'serial', 'counter', 'name', 'brand']
 const places = parseHead(head)
-const read = (...cells: string[]) => parseRow(places, { line: 7, cells })
+const read = (...cells: string[]) => parseRow(places, { line: 7, cells, separator: 'semicolon' })
 const good = ['04DE5F1EACC040', 'b', '', '', '9520001000010', 'M41-1', '', 'Meridian', 'Calder']
 
 describe('a row of an import', () => {
@@ -45,6 +45,7 @@ describe('a row of an import', () => {
       [6, '16777216', /^Column counter: /],
       [7, 'x'.repeat(16_400), /^Column name: .*16 kB/],
       [8, '\ud800', /^Column brand: .*surrogate/],
+      [7, 'Gr\uFFFD\uFFFDe', /^Column name: .*letter was lost/],
     ]
     for (const [place, cell, reason] of wrong) {
       const result = read(...good.with(place, cell))
@@ -53,7 +54,7 @@ describe('a row of an import', () => {
       assert.equal(result.line, 7)
       assert.equal(result.uid, place === 0 ? '' : '04DE5F1EACC040')
     }
-    assert.match((read(...good, 'one more') as { reason: string }).reason, /10 cells under 9 columns/)
+    assert.match((read(...good, 'one more') as { reason: string }).reason, /10 cells under 9 columns: quote a cell that holds a semicolon\./)
   })
 
   it('stands under a head that names only what is known, once, with uid and batch', () => {
@@ -61,7 +62,7 @@ describe('a row of an import', () => {
     assert.throws(() => parseHead(['uid', 'batch', 'UID']), /names the column uid twice/)
     assert.throws(() => parseHead(['uid', 'epoch']), /must name the column batch, or give --batch/)
     const own = parseHead(['uid', 'gtin', 'serial'], { batch: 'b' })
-    const result = parseRow(own, { line: 2, cells: ['04DE5F1EACC040', '', ''] }, { batch: 'b' })
+    const result = parseRow(own, { line: 2, cells: ['04DE5F1EACC040', '', ''], separator: 'comma' }, { batch: 'b' })
     assert.equal(result.ok && result.row.batchId, 'b')
   })
 })
