@@ -6,7 +6,7 @@ import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
 import { detailsError, detailsHashOf, letterFault } from '../domain/product-details.ts'
 import { parseDay } from '../domain/text.ts'
-import { isObject } from '../lib/json.ts'
+import { isObject, type JsonObject } from '../lib/json.ts'
 
 /** The keys of flat text (spec §2.3). */
 export const metadataKeys = ['name', 'brand', 'description', 'sku', 'origin', 'size', 'image'] as const
@@ -31,6 +31,11 @@ export function canonicalMetadata(input: unknown): Canonical {
     if (message !== null) return { ok: false, message, key }
   }
   return canonicalText(input, 'Metadata')
+}
+
+/** Returns the keys whose values differ, in the order of the rules. */
+export function changedKeys(former: JsonObject, wanted: JsonObject): string[] {
+  return allKeys.filter((key) => JSON.stringify(former[key]) !== JSON.stringify(wanted[key]))
 }
 
 /** Checks product details to be stored. Items name them by the hash, as `details` of their metadata. */

@@ -98,7 +98,15 @@ const writes: {
 }
 
 /** The kinds whose request is read from the chain when it is repeated. */
-const repeatable = ['mint', 'mintWithId', 'claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
+const repeatable = [
+  'mint',
+  'mintWithId',
+  'setMetadataHash',
+  'claim',
+  'resolve',
+  'acceptTransferBySig',
+  'cancelTransferBySig',
+] as const
 
 /**
  * Returns the request that was sent under a key. So a repeat finds its outcome although the asset has changed since. Returns `null` for the

@@ -11,6 +11,7 @@ import { askForApproval } from '../approval.ts'
 import { chainOf, retryChain, tagHashOf, type RunWork, type Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 import { claimCommand } from './claim.ts'
+import { metadataCommand } from './metadata.ts'
 import { mintCommand } from './mint.ts'
 import { formatFlags, historyCommand, showCommand } from './show.ts'
 import { addWriteOptions, itemOption, previousRequest, write, type WriteFlags } from './write.ts'
@@ -18,9 +19,10 @@ import { addWriteOptions, itemOption, previousRequest, write, type WriteFlags } 
 export function assetCommand(run: RunWork): Command {
   return defineGroup(
     'asset',
-    'Assets on chain: mint, bind, activate, claim, flag, resolve, recycle, show.',
+    'Assets on chain: mint, correct, bind, activate, claim, flag, resolve, recycle, show.',
     [
       mintCommand(run),
+      metadataCommand(run),
       bindCommand(run),
       stepCommand(run, 'activate', 'Releases a bound asset after quality control: it may be claimed from now on.'),
       claimCommand(run),

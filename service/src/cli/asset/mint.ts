@@ -1,22 +1,17 @@
 /** `touchstone asset mint`: mints an asset, or many with the same metadata, which is on chain by its hash (spec §2.3, §3). */
-import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { zeroHash } from 'viem'
 import type { Hex } from '@touchstone/verdict'
-import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
+import { addMetadataOptions, checkMetadata, givenMetadata, type MetadataOptions } from './metadata.ts'
 import { addWriteOptions, itemOption, write, type WriteFlags } from './write.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { detailsHashOf } from '../../domain/product-details.ts'
-import { readJsonFile } from '../session/files.ts'
 import { operatorOf, type RunWork, type Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 
 type Options = WriteFlags &
-  Metadata & {
-    details?: Hex
-    metadata?: string
+  MetadataOptions & {
     to?: Hex
     id?: bigint
     count?: number
@@ -25,10 +20,8 @@ type Options = WriteFlags &
   }
 
 export function mintCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'mint',
-    'Mints an asset in state MINTED. Its metadata is stored here and its hash on chain.',
-    {
+  const command = addMetadataOptions(
+    defineCommand('mint', 'Mints an asset in state MINTED. Its metadata is stored here and its hash on chain.', {
       notes: `The metadata is public: the verdict shows it to anyone as unverified text. A GTIN and serial name one asset, for
 ever; they may also be given later, to asset bind or in tag import.`,
       examples: [
@@ -36,17 +29,8 @@ ever; they may also be given later, to asset bind or in tag import.`,
         "touchstone asset mint --name 'Harrow 38 Field Watch' --gtin 09520001000003 --serial H38-000418",
         'touchstone asset mint --metadata watch.json --count 50 --dry-run',
       ],
-    },
+    }),
   )
-    .option('--name <text>', 'name of the product')
-    .option('--brand <text>', 'its brand')
-    .option('--description <text>', 'its description')
-    .option('--sku <text>', 'stock number')
-    .option('--origin <text>', 'place of manufacture; a country code such as CH also reaches the passport')
-    .option('--size <text>', 'size')
-    .option('--image <url>', 'https or ipfs URL of a picture')
-    .option('--details <hash>', 'hash of the product details, from product details', argument.hash)
-    .option('--metadata <file>', 'JSON file with these fields, instead of the options')
     .option(
       '--gtin <gtin>',
       'GTIN of the item, together with --serial: its address becomes /01/<gtin>/21/<serial>',
@@ -65,7 +49,8 @@ async function mint(session: Session, options: Options): Promise<number> {
     throw new CommandError('--id is one asset; --count takes the next free ids.')
   const item = await checkItem(session, options)
   const to = options.to ?? operatorOf(session)
-  const metadata = await readMetadata(session, options)
+  const given = await givenMetadata(session, options)
+  const metadata = given === undefined ? undefined : await checkMetadata(session, given)
   if (metadata !== undefined && dryRun !== true) await session.store.metadata.put(metadata)
   const hash = metadata?.hash ?? zeroHash
   const request: WriteRequest =
@@ -100,21 +85,4 @@ async function checkItem({ store }: Session, { gtin, serial, count, id, key }: O
   if (holder !== null && holder !== id && key === undefined)
     throw new CommandError(`Asset ${holder} is registered under this GTIN and serial.`)
   return item
-}
-
-async function readMetadata(session: Session, options: Options) {
-  const fields = Object.fromEntries(
-    [...metadataKeys, 'details' as const].flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
-  )
-  const hasFields = Object.keys(fields).length > 0
-  if (options.metadata !== undefined && hasFields)
-    throw new CommandError('Give the metadata as options or as a file, not as both.')
-  if (options.metadata === undefined && !hasFields) return undefined
-  const input = options.metadata === undefined ? fields : await readJsonFile(resolve(session.io.cwd, options.metadata))
-  const canonical = canonicalMetadata(input)
-  if (!canonical.ok) throw new CommandError(canonical.message)
-  const details = detailsHashOf(input)
-  if (details !== null && !(await session.store.metadata.getMany([details])).has(details))
-    throw new CommandError(`No product details are stored under ${details}. Store them with product details.`)
-  return canonical
 }

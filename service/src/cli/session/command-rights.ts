@@ -36,6 +36,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'tag commitments': 'reads',
   'tag emulate': 'reads',
   'asset mint': 'changes',
+  'asset metadata': 'changes',
   'asset bind': 'changes',
   'asset activate': 'changes',
   'asset claim': 'changes',

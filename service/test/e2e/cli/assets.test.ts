@@ -75,6 +75,82 @@ describe('touchstone asset', () => {
     assert.match(await refused('asset', 'mint', '--metadata', 'none.json'), /There is no file/)
   })
 
+  const untrusted = async (id: string) => {
+    const verdict = (await (await world.get(`/api/asset/${id}`)).json()) as { untrusted: Record<string, string> }
+    const { _warning, ...texts } = verdict.untrusted
+    return texts
+  }
+
+  it('corrects its metadata, of which the rest stays, and shows the new text everywhere', async () => {
+    const item = ['--gtin', '09520001000003', '--serial', 'H38/2']
+    await ok('asset', 'mint', '--id', '7002', '--name', 'Harow 38', '--brand', 'Calder', '--size', '38 mm', ...item)
+    const correct = ['asset', 'metadata', '7002', '--name', 'Harrow 38', '--size', '']
+    assert.match(
+      await ok(...correct, '--dry-run'),
+      /^Dry run: would change the metadata of asset 7002 \(name, size\) to 0x[0-9a-f]{64}, for at most \d+ gas\. Nothing/,
+    )
+    assert.deepEqual(await untrusted('7002'), { name: 'Harow 38', brand: 'Calder', size: '38 mm' })
+    const out = await ok(...correct, '--key', 'correct-1')
+    const hash = /^asset {8}7002 {2}MINTED\nmetadata {5}(0x[0-9a-f]{64})$/m.exec(out)?.[1] ?? assert.fail(out)
+    assert.deepEqual(await untrusted('7002'), { name: 'Harrow 38', brand: 'Calder' })
+    assert.equal(await (await world.get(`/api/metadata/${hash}`)).text(), '{"brand":"Calder","name":"Harrow 38"}')
+    const page = await (await world.get('/01/09520001000003/21/H38%2F2')).text()
+    assert.ok(page.includes('Harrow 38') && !page.includes('Harow'))
+    assert.match(await ok('asset', 'show', '7002'), new RegExp(`^metadata {6}${hash}\\n {2}name +Harrow 38$`, 'm'))
+    assert.match(await ok('asset', 'history', '7002'), new RegExp(`MetadataHashSet metadataHash=${hash}`))
+    const acts = JSON.parse(await ok('audit', 'list', '--json')) as { act: string; subject: string }[]
+    assert.ok(acts.some(({ act, subject }) => act === 'setMetadataHash' && subject === '7002'))
+
+    await writeFile(join(world.settings.DATA_DIR, 'whole.json'), '{"name":"Harrow 40","origin":"CH"}')
+    await ok('asset', 'metadata', '7002', '--metadata', 'whole.json')
+    assert.deepEqual(await untrusted('7002'), { name: 'Harrow 40', origin: 'CH' })
+    assert.match(await ok(...correct, '--key', 'correct-1'), /done before under this key/)
+    assert.match(
+      await refused(...correct, '--brand', 'Other', '--key', 'correct-1'),
+      /^This idempotency key was used for/,
+    )
+    assert.deepEqual(await untrusted('7002'), { name: 'Harrow 40', origin: 'CH' })
+  })
+
+  it('has its new text stored before the hash is on chain', async () => {
+    const { writer } = world.components
+    const order: string[] = []
+    const metadata: typeof world.components.metadata = {
+      ...world.components.metadata,
+      put: async (canonical) => {
+        const isNew = await world.components.metadata.put(canonical)
+        order.push(`stored ${canonical.hash}`)
+        return isNew
+      },
+    }
+    const write: typeof writer.write = (request, options) => {
+      order.push(`sent ${request.kind === 'setMetadataHash' ? request.metadataHash : request.kind}`)
+      return writer.write(request, options)
+    }
+    const components = { ...world.components, metadata, writer: { ...writer, write } }
+    const runWatched = commandsOf({ ...world, components })
+    assert.equal((await runWatched('asset', 'metadata', '7002', '--brand', 'Watched')).exit, 0)
+    assert.match(order.join(), /^stored (0x[0-9a-f]{64}),sent \1$/)
+  })
+
+  it('corrects no metadata of an asset that is absent, or without a change', async () => {
+    const correct = ['asset', 'metadata', '7002']
+    assert.equal(await refused('asset', 'metadata', '77777', '--name', 'x'), 'Asset 77777 does not exist.')
+    assert.match(await refused(...correct), /^Name what to change: /)
+    assert.equal(await refused(...correct, '--brand', 'Watched'), 'Asset 7002 has this metadata already.')
+    assert.match(await refused(...correct, '--brand', 'Gr\uFFFDe'), /^Metadata field brand holds U\+FFFD/)
+    assert.match(await refused(...correct, '--metadata', 'whole.json', '--name', 'x'), /not as both/)
+    assert.match(await refused(...correct, '--details', `0x${'0'.repeat(64)}`), /No product details are stored/)
+    const lost = await world.write({ kind: 'mint', to: operator?.address ?? '0x', metadataHash: `0x${'7'.repeat(64)}` })
+    const id = String(lost.tokenIds[0])
+    assert.match(await refused('asset', 'metadata', id, '--name', 'x'), /is not stored here.*--metadata/)
+    await ok('asset', 'metadata', id, '--metadata', 'whole.json')
+    assert.deepEqual(await untrusted(id), { name: 'Harrow 40', origin: 'CH' })
+    await ok('asset', 'mint', '--id', '7003')
+    await ok('asset', 'metadata', '7003', '--name', 'Plain')
+    assert.deepEqual(await untrusted('7003'), { name: 'Plain' })
+  })
+
   it('mints with product details, which the hash of the metadata covers', async () => {
     const details = '{"kind":"watch","care":["Keep it dry."]}'
     await writeFile(join(world.settings.DATA_DIR, 'details.json'), details)
@@ -177,6 +253,10 @@ describe('touchstone asset', () => {
       /Asset 1 is CLAIMED/,
     )
     assert.match(await refused('asset', 'recycle', '1'), /Only the owner of asset 1 may do this/)
+    assert.equal(
+      await refused('asset', 'metadata', '1', '--name', 'x'),
+      'Asset 1 is CLAIMED: metadata can be changed until the asset is claimed, and not while it is flagged.',
+    )
   })
 
   it('takes a consent that was signed elsewhere over what --prepare prints', async () => {

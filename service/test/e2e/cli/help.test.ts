@@ -106,7 +106,17 @@ describe('the help of touchstone', () => {
   })
 
   it('says of every command that writes to the chain that it can be tried first', async () => {
-    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'announce-recycle'])
+    for (const name of [
+      'mint',
+      'metadata',
+      'bind',
+      'activate',
+      'claim',
+      'flag',
+      'resolve',
+      'recycle',
+      'announce-recycle',
+    ])
       assert.match((await run('asset', name, '--help')).out, /--dry-run .*\n[^]*--key <key>/)
   })
 })

@@ -335,6 +335,31 @@ describe('touchstone tag import', () => {
     assert.equal(puts, 1)
   })
 
+  it('refuses a row whose asset has other text on chain, which the row names', async () => {
+    const flags = ['--batch', 'b', '--mint', '--bind']
+    const row = (name: string, brand = 'Maison') => `${uidOf(47)},9520001000010,T-1,${name},${brand},`
+    const importRow = async (text: string, ...more: string[]) => {
+      await write('texts.csv', 'uid,gtin,serial,name,brand,size', text)
+      const ran = await run('tag', 'import', 'texts.csv', ...flags, ...more)
+      return [ran.exit, summary(ran), (await report('texts.csv'))[0]?.split(',').slice(5).join(',')]
+    }
+    assert.deepEqual(await importRow(row('Skarf')), [0, '1 done', 'done,"minted, bound, registered"'])
+    const id = (await report('texts.csv'))[0]?.split(',')[4] ?? ''
+    const reason = (columns: string) =>
+      `refused,"Column ${columns}: Asset ${id} has other text on chain, which an import leaves as it is. Change it with touchstone asset metadata ${id}, or correct the row."`
+    assert.deepEqual(await importRow(row('Scarf'), '--dry-run'), [1, '1 refused', reason('name')])
+    assert.deepEqual(await importRow(row('Scarf', 'Orvelle')), [1, '1 refused', reason('name, brand')])
+    await ok('asset', 'metadata', id, '--name', 'Scarf', '--size', '90 cm')
+    assert.deepEqual(await importRow(row('Scarf'), '--activate'), [0, '1 done', 'done,activated'])
+    assert.deepEqual(await importRow(row('Scarf')), [0, '1 unchanged', 'unchanged,'])
+    await world.components.database.query("delete from metadata where body like '%90 cm%'") // the hash is enough
+    assert.deepEqual(await importRow(`${row('Scarf')}90 cm`), [0, '1 unchanged', 'unchanged,'])
+    const bare = String(await world.mint())
+    await write('bare.csv', 'uid,batch,tokenId,name', `${uidOf(48)},b,${bare},Scarf`)
+    assert.equal(summary(await run('tag', 'import', 'bare.csv', '--bind')), '1 refused')
+    assert.match((await report('bare.csv'))[0] ?? '', /Column name: Asset \d+ has other text on chain/)
+  })
+
   it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {
     const before = await supply()
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)

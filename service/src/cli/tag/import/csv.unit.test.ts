@@ -53,7 +53,10 @@ describe('a CSV file', () => {
     const refused = (line: number) => new CsvError(`Line ${line}: ${notUtf8}`)
     const latin1 = Buffer.from(text, 'latin1')
     await assert.rejects(rowsOf(latin1), refused(2))
-    await assert.rejects(rowsOf(Buffer.concat([Buffer.from('uid;name\n\n04AA;"a\nb"\n'), latin1.subarray(9)])), refused(5))
+    await assert.rejects(
+      rowsOf(Buffer.concat([Buffer.from('uid;name\n\n04AA;"a\nb"\n'), latin1.subarray(9)])),
+      refused(5),
+    )
     const utf8 = Buffer.from(text)
     const whole = await rowsOf(utf8)
     assert.deepEqual(whole[1], ['04AA', 'Größe für Äpfel'])

@@ -22,6 +22,7 @@ export function importCommand(run: RunWork): Command {
       notes: `Columns: ${importColumns.join(', ')}
 Every row needs uid, and batch unless --batch names it. An empty epoch is the batch's. Give gtin and serial together. counter is
 the tap counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
+Later, a step on chain refuses a row whose asset has other text in a cell that is filled; see touchstone asset metadata.
 
 Each row is checked before anything is done for it. After an interruption, or when rows were corrected, run the import again on this
 machine: it does what is missing and nothing else. The file <file>.report.csv has the outcome of

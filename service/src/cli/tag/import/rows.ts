@@ -71,7 +71,9 @@ export function parseRow(
   const uid = parseUid(cell('uid'))
   const refused = (reason: string): ParsedRow => ({ ok: false, line, uid: uid === null ? '' : toHex(uid), reason })
   if (cells.length > places.size)
-    return refused(`There are ${cells.length} cells under ${places.size} columns: quote a cell that holds a ${separator}.`)
+    return refused(
+      `There are ${cells.length} cells under ${places.size} columns: quote a cell that holds a ${separator}.`,
+    )
   if (uid === null)
     return refused(
       inColumn('uid', `${uidSentence} Format the column as text: a spreadsheet may have made a number of it.`),

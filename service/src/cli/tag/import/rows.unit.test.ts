@@ -54,7 +54,10 @@ describe('a row of an import', () => {
       assert.equal(result.line, 7)
       assert.equal(result.uid, place === 0 ? '' : '04DE5F1EACC040')
     }
-    assert.match((read(...good, 'one more') as { reason: string }).reason, /10 cells under 9 columns: quote a cell that holds a semicolon\./)
+    assert.match(
+      (read(...good, 'one more') as { reason: string }).reason,
+      /10 cells under 9 columns: quote a cell that holds a semicolon\./,
+    )
   })
 
   it('stands under a head that names only what is known, once, with uid and batch', () => {

@@ -10,6 +10,7 @@ import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import { zeroHash } from 'viem'
 import type { Components } from '../../../app/components.ts'
+import { changedKeys } from '../../../assets/metadata.ts'
 import { writeWithNextKey } from '../../../chain/transactions/failures.ts'
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
@@ -30,6 +31,7 @@ import {
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { retry } from '../../../lib/async/retry.ts'
 import { ifMissing, ServiceError } from '../../../lib/errors.ts'
+import { parseJsonObject } from '../../../lib/json.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 
 export type Wanted = Readonly<{ mint: boolean; bind: boolean; activate: boolean; to: Hex; dryRun: boolean }>
@@ -71,7 +73,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   async function run(rows: readonly ParsedRow[], onRow: (outcome: RowOutcome) => void): Promise<RowResult[]> {
     const planned: (Plan | Stop)[] = []
     for (const row of rows) planned.push(await planRow(row))
-    const plans = await withMinted(await withKnownTokens(planned))
+    const plans = await withMinted(await withSameText(await withKnownTokens(planned)))
     return mapConcurrently(plans, concurrency, async (plan, index) => {
       const stop = isStop(plan) ? plan : io.signal.aborted ? stopped : await retried(() => finish(plan))
       onRow(stop.outcome)
@@ -95,6 +97,24 @@ export async function createImporter(session: Session, chain: ImportChain | null
           inColumn('tokenId', 'It is empty, so that there is no asset to bind the tag to; fill it, or add --mint.'),
         )
       return { ...plan, tokenId }
+    })
+  }
+
+  /** Refuses the rows whose asset has other text on chain. An import mints text, and changes none. */
+  async function withSameText(plans: readonly (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
+    const named = plans.filter((plan) => !isStop(plan) && plan.tokenId !== undefined && plan.row.metadata) as Plan[]
+    if (chain === null || named.length === 0) return [...plans]
+    const read = await retried(() => Promise.all(named.map(({ tokenId = 0n }) => chain.reader.read(tokenId))))
+    if ('outcome' in read) return plans.map((plan) => (named.includes(plan as Plan) ? read : plan))
+    const assets = new Map(named.map((plan, index) => [plan as Plan | Stop, read[index]?.asset]))
+    const texts = await store.metadata.getMany([...assets.values()].flatMap((asset) => asset?.metadataHash ?? []))
+    return plans.map((plan) => {
+      const asset = assets.get(plan)
+      if (isStop(plan) || asset === undefined || asset.record.state === 0) return plan
+      if (asset.metadataHash === plan.row.metadata?.hash) return plan // its text need not be stored
+      const former = parseJsonObject(texts.get(asset.metadataHash ?? '0x') ?? '') ?? {}
+      const changed = changedKeys(former, { ...former, ...parseJsonObject(plan.row.metadata?.body ?? '') })
+      return changed.length === 0 ? plan : refused(otherText(changed, asset.tokenId))
     })
   }
 
@@ -184,6 +204,10 @@ export async function createImporter(session: Session, chain: ImportChain | null
 
 /** Transactions that were sent, and batches of reads. */
 export type ImportCounts = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
+
+function otherText(columns: readonly string[], tokenId: bigint): string {
+  return `Column ${columns.join(', ')}: Asset ${tokenId} has other text on chain, which an import leaves as it is. Change it with touchstone asset metadata ${tokenId}, or correct the row.`
+}
 
 const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
 
