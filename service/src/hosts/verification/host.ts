@@ -99,6 +99,14 @@ export function verificationListener(host: VerificationHost): RequestListener {
     },
   )
   const { clientKey, log, agents } = host
-  const rest = identified((request, response) => void router(request, response))
+  const rest = identified((request, response) => {
+    request.url = withoutBackslashes(request.url ?? '')
+    void router(request, response)
+  })
   return fastPath(host, agents === undefined ? rest : mcpListener({ ...agents.mcp, clientKey, log }, rest))
+}
+
+/** Encodes backslashes in the path. Hono's adapter refuses them before a route could answer in its own form, within its quota. */
+function withoutBackslashes(target: string): string {
+  return target.includes('\\') ? target.replace(/^[^?]*/, (path) => path.replaceAll('\\', '%5C')) : target
 }

@@ -149,11 +149,26 @@ describe('GET /api/asset/ over a raw socket', () => {
     ['digits of another script', '%D9%A2'],
     ['nothing', ''],
     ['a dot segment', '..'],
+    ['a backslash', '\\'],
+    ['a backslash behind the digits', '2\\'],
+    ['a dot segment between backslashes', '2\\..\\6'],
   ] as const)
     it(`answers 400 with the fixed body for ${name}`, async () => {
       const { status, body } = await raw(`/api/asset/${segment}`)
       assert.deepEqual([status, body], [400, invalid])
     })
+
+  it('answers a backslash in a path as the route does, and counts it', async () => {
+    for (const [target, found] of [
+      ['/api/asset/2\\', /"code":"INVALID_TOKEN_ID"/],
+      ['/api/dpp/token/2\\', /^\{"verified":false,/],
+    ] as const) {
+      const { status, body } = await raw(target)
+      assert.deepEqual([status, found.test(body)], [400, true], body)
+    }
+    assert.match((await raw('/api/asset/2\\')).head, /^x-ratelimit-remaining: \d+\r$/im)
+    assert.equal((await raw('/token\\..\\2')).status, 404)
+  })
 
   for (const [segment, id] of [
     ['%32', '2'],
