@@ -39,9 +39,12 @@ function toPage(c: Context<Env>): Response | undefined {
   return toTapPage(c, 303, { Vary: 'Accept' })
 }
 
-/** A tap that could not be judged is not verified either, so that clients branch on `verified` alone. */
+/**
+ * A tap that could not be judged is not verified either, so that clients branch on `verified` alone. A 429 judged none: it has one body,
+ * whether the requests are used up or the searches.
+ */
 function tapErrorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return errorResponse(status, { verified: false, error }, headers)
+  return errorResponse(status, status === 429 ? { error } : { verified: false, error }, headers)
 }
 
 /** The request succeeded whatever the outcome of the tap, so the status is 200. A counterfeit has no detail. */
