@@ -8,6 +8,7 @@ import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { createSigner } from '../../../src/passport/signing/signer.ts'
+import { documentedCheck } from '../../support/docs/passport-check.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
 import { baseUrl } from '../../support/passport/fixtures.ts'
 import {
@@ -49,6 +50,7 @@ describe('a certificate', () => {
     const method = did.verificationMethod.find(({ id }) => id === kid)
     await compactVerify(jws, await importJWK(method?.publicKeyJwk ?? {}, 'ES256'), { algorithms: ['ES256'] })
     const credential = payloadOf(jws)
+    assert.equal((await (await documentedCheck())(jws, world.url)).id, credential['id'])
     const terms = await expanded(JSON.parse(JSON.stringify(credential).replaceAll(world.url, baseUrl)))
     assert.deepEqual(catchAllTerms(terms), [])
     const { assetStatus } = credential['credentialSubject'] as { assetStatus: Record<string, unknown> }

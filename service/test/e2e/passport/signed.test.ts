@@ -14,6 +14,7 @@ import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { changeIssuerKeys, parseIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { raw, type Reply } from '../../support/http.ts'
+import { documentedCheck } from '../../support/docs/passport-check.ts'
 import { methodDocument, proofSuite } from '../../support/passport/issuer.ts'
 import { openItems, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { until } from '../../support/wait.ts'
@@ -28,16 +29,6 @@ type Signed = Record<string, unknown> & {
   proof?: { verificationMethod: string }
   credentialStatus: Status | Status[]
 }
-/** Loads the program of docs/passports.md. Modules of data: URLs have no packages of their own. */
-async function documentedCheck() {
-  const source = await readFile(new URL('../../../../docs/passports.md', import.meta.url), 'utf8')
-  const [, program = ''] = /^```js\n(import [^]*?)^```/m.exec(source) ?? []
-  const code = program.replace("'jose'", `'${import.meta.resolve('jose')}'`)
-  type Check = (jws: string, origin: string) => Promise<Signed>
-  const module = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as { checkPassport: Check }
-  return module.checkPassport
-}
-
 const reasonHash = `0x${'0'.repeat(64)}` as const
 
 describe('signed passports', () => {
