@@ -395,6 +395,6 @@ function createTapFlow(
       notifyReaders()
       log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
     },
-    onRefused: (kind, reason) => log.info('tap refused', { kind, reason }),
+    onRefused: (kind, reason, batchId) => log.info('tap refused', { kind, reason, batchId }),
   })
 }

@@ -57,8 +57,8 @@ export function createResolveTap({
   readonly announce: (tap: TappedTag & TappedProduct) => Promise<boolean>
   /** Publishes that a bound item was tapped, once for each tap. */
   readonly onVerified: (tag: TappedTag, verdict: Verdict) => void
-  /** Logs why a tap did not count. The caller never learns the reason. */
-  readonly onRefused: (kind: string, reason: string | undefined) => void
+  /** Logs why a tap did not count, and its batch where that is known. The caller learns neither. */
+  readonly onRefused: (kind: string, reason?: string, batchId?: string) => void
 }): ResolveTap {
   return (request) =>
     traced({ name: 'tap' }, async (span) => {
@@ -79,7 +79,8 @@ export function createResolveTap({
     }
     const tag = await verifyTap(request, productOf)
     if (tag.kind !== 'tapped') {
-      onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
+      if (tag.kind === 'counterfeit') onRefused(tag.kind, tag.reason, tag.batchId)
+      else onRefused(tag.kind)
       return tag
     }
     reading ??= verdicts.byTag(tag.tagHash, tag.formerTagHash)

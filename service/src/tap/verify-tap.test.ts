@@ -128,14 +128,14 @@ describe('verifying a tap', () => {
     const { tag, verifyTap, keys, anomalies } = await world()
     const [first, second] = [tag.next(), tag.next()]
     const spliced = await verifyTap({ picc: second.picc, cmac: first.cmac })
-    assert.deepEqual(spliced, { kind: 'counterfeit', reason: 'bad_cmac' })
+    assert.deepEqual(spliced, { kind: 'counterfeit', reason: 'bad_cmac', batchId: 'test' })
     assert.equal((await verifyTap(second)).kind, 'tapped')
     assert.deepEqual(await verifyTap(first), { kind: 'replayed' })
     assert.deepEqual(anomalies, [
       { kind: 'unseen_lower', batchId: 'test', tagHash: tagHash(tag.uid), counter: 1, lastCounter: 2 },
     ])
     keys.replace(keys.candidates().map((batch) => ({ ...batch, status: 'revoked' })))
-    assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch' })
+    assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'test' })
   })
 
   it('obeys a revocation that only the database knows', async () => {
@@ -143,7 +143,7 @@ describe('verifying a tap', () => {
     const tap = tag.next()
     assert.equal((await verifyTap(tap)).kind, 'tapped')
     await database.query(`insert into tag_batch (id, epoch, status) values ('test', 3, 'revoked')`)
-    assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
+    assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'test' })
     await database.query(`delete from tag_batch where id = 'test'`)
   })
 

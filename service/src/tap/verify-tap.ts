@@ -55,14 +55,14 @@ export type TappedTag = Readonly<{
   bindToken?: BindToken
 }>
 
-/** `reason` is for the log and metrics only. `challenge` demands a second tap with this token within `seconds`. */
+/** `reason` and `batchId` are for the log and metrics only. `challenge` demands a second tap with this token within `seconds`. */
 export type TapResult =
   | { readonly kind: 'malformed'; readonly error: string }
   /** No keys are here, or none that fit, while a batch of the database has others or none here. No verdict. */
   | { readonly kind: 'not_configured' }
   /** The batch was not found among the likely ones, and no search is allowed now. No verdict: 429 for this client, 503 for all. */
   | { readonly kind: 'busy'; readonly status: 429 | 503; readonly seconds: number }
-  | { readonly kind: 'counterfeit'; readonly reason: CounterfeitReason }
+  | { readonly kind: 'counterfeit'; readonly reason: CounterfeitReason; readonly batchId?: string | undefined }
   | { readonly kind: 'replayed' }
   | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: BindToken }
   | TappedTag
@@ -137,7 +137,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
         if (lacking.length > 0) return { kind: 'not_configured' }
       }
       if (consume) record?.({ tagHash: null, counter: null, jumpFrom: null, country, outcome: 'COUNTERFEIT_SUSPECTED' })
-      return { kind: 'counterfeit', reason: found.reason }
+      return { kind: 'counterfeit', reason: found.reason, batchId: found.batchId }
     }
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
@@ -158,8 +158,8 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     const hasToken = outcome === 'SAME_TAP' && binding?.isValid(tap, request.bindTokens ?? []) === true
     const isBound = outcome !== 'SAME_TAP' || !mustBind || hasToken
     keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
-    if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
-    if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch' }
+    if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch', batchId: batch.id }
+    if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch', batchId: batch.id }
     if (outcome === 'REPLAY') return { kind: 'replayed' }
     const fresh = outcome === 'FRESH'
     if (!isBound) return { kind: 'replayed' }

@@ -20,7 +20,12 @@ import {
 
 export type Authenticated =
   | { readonly genuine: true; readonly batch: TagBatch; readonly uid: Uint8Array; readonly counter: number }
-  | { readonly genuine: false; readonly reason: CounterfeitReason }
+  | {
+      readonly genuine: false
+      readonly reason: CounterfeitReason
+      /** The batch whose metaRead key made the block of an NXP chip, for the log only. A wrong key does so once in 65536 times. */
+      readonly batchId?: string
+    }
   /** No likely batch made the tap, and the others were not tried. It is no verdict. */
   | { readonly genuine: false; readonly reason: 'not_searched' }
 
@@ -84,6 +89,7 @@ export function createAuthenticate({
   return async (picc, cmac, { hint, maySearch = true } = {}) => {
     if (isZero(picc) || isZero(cmac)) return counterfeit('placeholders')
     let reason = 'unknown_batch' as CounterfeitReason
+    let batchId: string | undefined
     // A wrong key yields a UID of another maker far more often than a chip has one. So these are checked last.
     const unusual: Candidate[] = []
     const words = wordsOf(picc)
@@ -91,13 +97,14 @@ export function createAuthenticate({
     async function check({ batch, block }: Candidate): Promise<Authenticated | null> {
       if (!(await isSigned(batch, block.uid, block.counter, picc, cmac, fileKeys))) {
         if (reason !== 'bad_cmac') reason = block.form === 'uid and counter' ? 'bad_cmac' : 'bad_picc_tag'
+        if (block.form === 'uid and counter' && block.uid[0] === nxpMaker) batchId = batch.id
         return null
       }
       // Genuine but misconfigured chips: their addresses could be replayed or belong to any tag of the batch.
-      if (block.form === 'uid only') return counterfeit('counter_not_mirrored')
-      if (block.form === 'counter only') return counterfeit('uid_not_mirrored')
-      if (block.counter === 0) return counterfeit('counter_zero')
-      if (batch.status === 'revoked') return counterfeit('revoked_batch')
+      if (block.form === 'uid only') return counterfeit('counter_not_mirrored', batch.id)
+      if (block.form === 'counter only') return counterfeit('uid_not_mirrored', batch.id)
+      if (block.counter === 0) return counterfeit('counter_zero', batch.id)
+      if (batch.status === 'revoked') return counterfeit('revoked_batch', batch.id)
       keys.hit(batch)
       return { genuine: true, batch, uid: block.uid, counter: block.counter }
     }
@@ -163,7 +170,7 @@ export function createAuthenticate({
         if (checked !== null) return checked === notSearched ? checked : genuine(checked)
       }
     }
-    return refuse(counterfeit(reason))
+    return refuse(counterfeit(reason, batchId))
   }
 }
 
@@ -226,6 +233,6 @@ function isZero(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0)
 }
 
-function counterfeit(reason: CounterfeitReason): Authenticated {
-  return { genuine: false, reason }
+function counterfeit(reason: CounterfeitReason, batchId?: string): Authenticated {
+  return { genuine: false, reason, ...(batchId !== undefined && { batchId }) }
 }

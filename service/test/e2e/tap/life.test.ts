@@ -158,7 +158,7 @@ for (const { name, open, skip } of testDatabases()) {
       await batches.putBatch({ id: 'first', epoch: 0, settings: {} })
       await batches.setBatchStatus('first', 'revoked')
       for (const verifyTap of instances)
-        assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
+        assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'first' })
       await batches.setBatchStatus('first', 'retired')
       for (const verifyTap of instances) assert.equal((await verifyTap(tap)).kind, 'tapped')
     })
