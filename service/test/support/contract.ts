@@ -31,6 +31,13 @@ export type Operation = {
   readonly security?: readonly Json[]
   readonly responses: Readonly<Record<string, Answer>>
 }
+/** These headers need no description. They are those of HTTP itself, and rules for caches, browsers and search engines. */
+const common = new Set(
+  'connection content-encoding content-length content-type date keep-alive transfer-encoding vary access-control-expose-headers x-content-type-options referrer-policy cross-origin-opener-policy x-robots-tag'.split(
+    ' ',
+  ),
+)
+
 export type Sent = { method: string; target: string; headers: Record<string, string>; body?: string | undefined }
 
 export function readContract(text: string) {
@@ -79,13 +86,17 @@ export function readContract(text: string) {
   }
 
   function headerFaults({ headers }: Answer, reply: Reply): string[] {
-    return Object.entries(headers).flatMap(([name, { required, schema }]) => {
+    const described = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
+    const others = Object.keys(reply.headers).filter((name) => !described.has(name) && !common.has(name))
+    const undescribed = others.map((name) => `header ${name} is not described`)
+    const wrong = Object.entries(headers).flatMap(([name, { required, schema }]) => {
       const found = reply.headers[name.toLowerCase()]
       if (found === undefined) return required === false ? [] : [`header ${name} is missing`]
       const text = String(found)
       const problem = problemOf(schema, schema['type'] === 'integer' ? Number(text) : text)
       return problem === null ? [] : [`header ${name}: ${problem}, found ${text}`]
     })
+    return [...undescribed, ...wrong]
   }
 
   function bodyFaults({ content }: Answer, { headers, text }: Reply, method: string): string[] {

@@ -13,6 +13,7 @@ import { newApiKey } from '../../../src/access/api-keys.ts'
 import { closeConnections, readContract, send, type Operation, type Sent } from '../../support/contract.ts'
 import type { Reply } from '../../support/http.ts'
 import { keepSecret } from '../../support/evidence.ts'
+import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import {
   deployLocalAgents,
@@ -52,6 +53,7 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
         TRUSTED_PROXIES: '127.0.0.1',
         PASSPORT_SIGNING: 'on',
         PROOF_BUNDLE: 'on',
+        PAGE_OWNERSHIP: 'claim',
         PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
         FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
       },
@@ -66,6 +68,11 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
     contract = readContract(await (await world.get('/openapi.json')).text())
     const items = await openItems(world)
     item = await items.bound({ name: hostile, brand: 'Brand', origin: 'PT', image: 'https://example.com/a.png' })
+    const details = canonicalDetails({ gtin: item.gtin, batch: 'L-1' })
+    assert.ok(details.ok)
+    await world.components.metadata.put(details)
+    const ofBatch = await items.bound({ name: 'Item of a batch', details: details.hash } as object)
+    await until(async () => (await world.components.history(ofBatch.tokenId)).available)
     const other = await items.bound({ name: 'Other' }, null)
     const plain = await world.mint()
     const { text: apiKey, hash } = newApiKey()
@@ -94,6 +101,7 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
         hash: [metadataHash, `0x${'ab'.repeat(32)}`],
         gtin: [item.gtin, '09520001000004'],
         serial: [item.serial, 'none'],
+        batch: ['L-1', 'none'],
         picc: taps.map(({ picc }) => picc),
         cmac: taps.map(({ cmac }) => cmac),
         agentId: ['0', '77', '99999999999999999999'],
@@ -176,7 +184,9 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
     const get = (id: string, target: string, headers = {}) =>
       ask(named(id), { method: 'GET', target, headers: { ...from(77), ...headers } })
     const tap = () => queryOf(item.tag.next())
-    assert.match((await get('verifyTap', `/api/verify?${tap()}`)).text, /"verified":true/)
+    const tapped = await get('verifyTap', `/api/verify?${tap()}`)
+    assert.match(tapped.text, /"verified":true/)
+    assert.match(String(tapped.headers['set-cookie']), /^__Host-tap/)
     for (const accept of ['application/ld+json', 'application/vc', 'application/vc+jwt']) {
       const reply = await get('readPassportByToken', `/api/dpp/token/${item.tokenId}?${tap()}`, { Accept: accept })
       assert.deepEqual([reply.status, reply.headers['content-type']], [200, accept])
@@ -192,6 +202,36 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
     assert.equal(sold.status, 200, sold.text)
   })
 
+  it('describes pages, links and lists of what exists', async () => {
+    const html = { Accept: 'text/html' }
+    const link = `/01/${item.gtin}/21/${item.serial}`
+    for (const [id, target, status, headers] of [
+      ['openHome', '/', 200, html],
+      ['openHome', `/?token=${item.tokenId}`, 303, html],
+      ['openClass', `/01/${item.gtin}`, 200, html],
+      ['openBatch', `/01/${item.gtin}/10/L-1`, 200, html],
+      ['openBatch', `/01/${item.gtin}/10/none`, 404, html],
+      ['openItem', `${link}?${queryOf(item.tag.next())}`, 200, html],
+      ['openItem', `${link}?linkType=linkset`, 200, {}],
+      ['openItem', `${link}?linkType=gs1:pip`, 303, {}],
+      ['openItem', `${link}?linkType=nothing`, 404, {}],
+      ['openToken', `/token/${item.tokenId}?${queryOf(item.tag.next())}`, 200, html],
+      ['openTap', `/tap?${queryOf(item.tag.next())}`, 200, html],
+    ] as const) {
+      const reply = await ask(named(id), { method: 'GET', target, headers: { ...from(79), ...headers } })
+      assert.equal(reply.status, status, target)
+    }
+    for (const [Accept, body, status] of [
+      ['text/csv', '1', 200],
+      ['text/csv', '', 400],
+      ['text/html', '1', 200],
+    ] as const) {
+      const headers = { ...from(80), Accept, 'Content-Type': 'text/csv' }
+      const reply = await ask(named('lookUpMany'), { method: 'POST', target: '/bulk', headers, body })
+      assert.equal(reply.status, status, `${Accept} ${body}`)
+    }
+  })
+
   it('describes what is answered while the chain cannot be read', async () => {
     rpc.set('status500')
     const tap = queryOf(item.tag.next())
@@ -201,6 +241,7 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
       ['verifyTap', `/api/verify?${tap}`],
       ['readPassportByToken', `/api/dpp/token/${item.tokenId}?${tap}`],
       ['openToken', '/token/123456'],
+      ['openItem', `/01/${item.gtin}/21/${item.serial}?${tap}`],
     ])
     for (const [id, target] of ids) {
       const sent = {

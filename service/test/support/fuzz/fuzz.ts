@@ -89,7 +89,7 @@ function headerOf({ name, schema }: Parameter, { values }: Known): Arbitrary<Rec
 const visible = fc.stringMatching(/^[!-~]{0,60}$/)
 
 const accepts =
-  '*/* application/json application/problem+json text/html application/ld+json application/vc application/vc+jwt application/linkset+json application/graphql-response+json a/b;q=x ,'.split(
+  '*/* application/json application/problem+json text/html application/ld+json application/vc application/vc+jwt application/linkset+json text/csv application/graphql-response+json a/b;q=x ,'.split(
     ' ',
   )
 
