@@ -20,7 +20,7 @@ const groups = {
   Start: ['index', 'quick-start', 'trust-model'],
   Tasks: ['verify-in-a-shop-app', 'tags-on-a-production-line', 'let-an-agent-buy-proofs', 're-derive-it-yourself'],
   Guides: ['rest-api', 'taps-and-tags', 'passports', 'graphql', 'gateway', 'agents'],
-  Reference: ['api', 'graphql-reference', 'error-codes', 'threat-model'],
+  Reference: ['api', 'graphql-reference', 'error-codes', 'rules', 'threat-model'],
   Operation: [
     'operators-handbook',
     'deployment',
