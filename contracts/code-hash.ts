@@ -2,7 +2,7 @@
  * The code hash that a deployment of AssetRegistry must have, from the committed artifact alone. Its code holds
  * the signing domain (EIP-712), so each chain and address has a hash of its own; storage proofs are checked against it.
  *
- * `node contracts/code-hash.ts <chain id> <address> [1]` prints it; `1` for a deployment of version 1.
+ * `node_modules/.bin/node contracts/code-hash.ts <chain id> <address> [1]` prints it; `1` for a deployment of version 1.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
