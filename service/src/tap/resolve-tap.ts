@@ -167,17 +167,6 @@ export function busyFailure({ status }: Extract<TapOutcome, { kind: 'busy' }>): 
   }
 }
 
-/** The query as chips write it; anything else is parsed as a general query. */
-const usualQuery = /^(?:b=([0-9a-z]{1,16})&)?picc=([0-9a-fA-F]{32})&cmac=([0-9a-fA-F]{16})$/
-
-/** Parses the tap parameters of a raw query with every value, so that a repeated one is noticed. */
-export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac' | 'hint'> {
-  const [, hint, picc, cmac] = usualQuery.exec(query) ?? []
-  if (picc !== undefined && cmac !== undefined) return { picc, cmac, hint }
-  const values = new URLSearchParams(query.slice(0, 4_000))
-  return { picc: values.getAll('picc'), cmac: values.getAll('cmac'), hint: values.get('b')?.slice(0, 16) }
-}
-
 /** Reads the bind tokens and that of TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
 export function getTapTokens(
   header: (name: string) => string | undefined,

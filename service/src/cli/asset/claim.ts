@@ -12,7 +12,8 @@ import { addWriteOptions, previousRequest, write, type WriteFlags } from './writ
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { formatRefusal, parseTapBytes, resolveTapUrl } from '../tag/verify.ts'
+import { parseTapBytes } from '../../tap/parameters.ts'
+import { formatRefusal, resolveTapUrl } from '../tag/verify.ts'
 
 type Options = WriteFlags & {
   claimant?: Hex

@@ -147,8 +147,7 @@ export const argument = {
   },
   note: (text: string): string =>
     text.length <= 1_000 && text.isWellFormed() ? text : invalid('A note has at most 1000 characters.'),
-  tapUrl: (text: string): string =>
-    text.length <= 2_048 && URL.canParse(text) ? text : invalid('It is a URL of at most 2048 characters, in quotes.'),
+  tapUrl: (text: string): string => (URL.canParse(text) ? text : invalid('It is a URL, in quotes.')),
 } as const
 
 /** Formats the name of a flag as it is on the command line. */

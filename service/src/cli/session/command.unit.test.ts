@@ -48,7 +48,6 @@ describe('arguments of the command line', () => {
     assert.throws(() => argument.epoch('2147483648'))
     assert.throws(() => argument.count(200)('201'))
     assert.throws(() => argument.note('x'.repeat(1_001)))
-    assert.throws(() => argument.tapUrl(`https://a.example/${'x'.repeat(2_048)}`))
     assert.throws(() => argument.key('two words'))
   })
 })

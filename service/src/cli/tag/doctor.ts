@@ -11,9 +11,10 @@ import { diagnoseTagUrl, type Diagnosis } from '../../tap/provisioning/doctor.ts
 import type { RegisteredTag, RegisteredBatch } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { formatJson } from '../session/output.ts'
 import { listUids } from './uids.ts'
-import { formatRefusal, parseTapBytes, parseTapUrl } from './verify.ts'
+import { formatRefusal } from './verify.ts'
+import { parseTapBytes, parseTapUrl } from '../../tap/parameters.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
@@ -38,7 +39,6 @@ would verify now, 1 when not, or when that cannot be found out.`,
 
 async function doctor(session: Session, url: string, { uid, file, json }: Options): Promise<number> {
   const { io } = session
-  if (url.length > 2_048) throw new CommandError('An address has at most 2048 characters.')
   const uids = uid === undefined && file === undefined ? [] : await listUids(session.io, { uid, file })
   const report = await examine(session, url, uids)
   if (json === true) io.out(formatJson(report))

@@ -12,7 +12,7 @@ import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { getBatchHere } from './keys.ts'
-import { parseTapBytes } from './verify.ts'
+import { parseTapBytes } from '../../tap/parameters.ts'
 
 type Options = {
   readonly scheme: Scheme

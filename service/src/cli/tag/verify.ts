@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { formatJson } from '../session/output.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
-import { parseHex } from '../../lib/bytes.ts'
+import { parseTapUrl } from '../../tap/parameters.ts'
 import type { TapOutcome } from '../../tap/resolve-tap.ts'
 
 type Resolved = Extract<TapOutcome, { kind: 'resolved' }>
@@ -35,30 +35,6 @@ async function verify(session: Session, url: string, { json }: { json?: true }):
 export function resolveTapUrl(session: Session, url: string): Promise<TapOutcome> {
   const { resolveTap } = chainOf(session)
   return retryChain(session.io, () => resolveTap(parseTapUrl(url)))
-}
-
-/** Parses the two parameters as a tap route does, with every value of a repeated one. */
-export function parseTapUrl(url: string): {
-  readonly picc: string[]
-  readonly cmac: string[]
-  readonly hint: string | undefined
-} {
-  const { searchParams } = new URL(url)
-  return {
-    picc: searchParams.getAll('picc'),
-    cmac: searchParams.getAll('cmac'),
-    hint: searchParams.get('b')?.slice(0, 16),
-  }
-}
-
-type TapBytes = Readonly<{ picc: Uint8Array; cmac: Uint8Array; hint: string | undefined }>
-
-/** Parses PICC data and MAC of a URL to bytes, or returns null when they are not there once each. */
-export function parseTapBytes(url: string): TapBytes | null {
-  const { picc: piccs, cmac: cmacs, hint } = parseTapUrl(url)
-  if (piccs.length !== 1 || cmacs.length !== 1) return null
-  const [picc, cmac] = [parseHex(piccs[0] ?? ''), parseHex(cmacs[0] ?? '')]
-  return picc?.length === 16 && cmac?.length === 8 ? { picc, cmac, hint } : null
 }
 
 /** Formats the reason why a tap resolves to no item. */

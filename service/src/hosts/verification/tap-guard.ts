@@ -8,7 +8,6 @@ import { quotaHeaders, methodRefused, preflight } from '../../http/responses.ts'
 import {
   getTapTokens,
   isPrefetch,
-  parseTapParameters,
   prefetchRefused,
   resolveTapFor,
   tapCookies,
@@ -20,6 +19,7 @@ import {
   type TapOutcome,
 } from '../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../tap/verify-tap.ts'
+import { parseTapParameters } from '../../tap/parameters.ts'
 import { headerReader, rateLimited, rawQuery, type Env, type Headers, type RequestHelpers } from './request.ts'
 
 export type TapRouteOptions = {

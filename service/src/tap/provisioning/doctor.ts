@@ -9,6 +9,7 @@ import { toHex } from '../bytes.ts'
 import { type Derivation, derivations, deriveFileKey } from '../keys/derivations.ts'
 import type { TagBatch } from '../keys/batch.ts'
 import { publishedKeys } from '../keys/published.ts'
+import { longestTapQuery, parseTapBytes, parseTapUrl } from '../parameters.ts'
 import { isMacValid, type MacInput, macInputBytes, readPicc, sessionVector } from '../sun/sun.ts'
 
 type Finding = Readonly<{ code: keyof typeof texts | 'placeholder_length'; text: string }>
@@ -55,7 +56,7 @@ export async function diagnoseTagUrl(
 }
 
 const texts = {
-  not_an_address: 'This is not a URL of at most 2048 characters.',
+  not_an_address: `This is not a URL with a query of at most ${longestTapQuery} characters.`,
   nothing_mirrored: 'The address carries no PICC block of 32 and no MAC of 16 hex digits.',
   repeated_parameter: 'The address carries picc or cmac more than once: the verifier accepts each once.',
   placeholders: 'The address still shows placeholder zeros: SDM is off, or the chip mirrors to other offsets.',
@@ -113,7 +114,12 @@ async function fileSuspects(batches: readonly TagBatch[], uids: readonly Uint8Ar
       suspects.push({ role: 'file', key: batch.fileMaster, batch, scheme: 'direct', keyNo: batch.fileKeyNo })
     suspects.push(metaOf(batch))
   }
-  return [...suspects, ...knownKeys()]
+  return [...suspects.filter(({ key }) => isAes128(key)), ...knownKeys()]
+}
+
+/** Returns whether a chip can have a key: the master of `sdm-backend` may have 32 bytes. A key in a token has 16. */
+function isAes128(key: AesKeyRef): boolean {
+  return (key.secret?.().length ?? 16) === 16
 }
 
 function metaOf(batch: TagBatch): Suspect {
@@ -168,12 +174,7 @@ async function bestMatch(reading: Reading, meta: Suspect, files: readonly Suspec
 }
 
 async function isSigned(key: AesKeyRef, vector: Uint8Array, input: Uint8Array, { cmac }: Reading): Promise<boolean> {
-  try {
-    return isMacValid(await key.cmac(vector), input, cmac)
-  } catch (error) {
-    if (error instanceof RangeError) return false
-    throw error
-  }
+  return isMacValid(await key.cmac(vector), input, cmac)
 }
 
 function mistakes(meta: Suspect, file: Suspect, macInput: MacInput | 'text', block: Block): Finding[] {
@@ -226,22 +227,26 @@ type Reading = Readonly<{ picc: Uint8Array; cmac: Uint8Array; between: string }>
  * block and MAC, likeliest first.
  */
 function readAddress(address: string): { findings: readonly Finding[]; readings: readonly Reading[] } {
-  if (address.length > 2048 || !URL.canParse(address)) return { findings: [finding('not_an_address')], readings: [] }
-  const isRepeated = ['picc', 'cmac'].some((name) => new URL(address).searchParams.getAll(name).length > 1)
+  if (!URL.canParse(address) || new URL(address).search.length > longestTapQuery + 1)
+    return { findings: [finding('not_an_address')], readings: [] }
+  const given = parseTapUrl(address)
+  const isRepeated = [given.picc, given.cmac].some((values) => Array.isArray(values) && values.length > 1)
   const repeated = isRepeated ? [finding('repeated_parameter')] : []
   const picc = valueOf(address, 'picc')
   const cmac = valueOf(address, 'cmac')
-  if (picc !== null && cmac !== null && isHex(picc.text, 32) && isHex(cmac.text, 16)) {
-    const isBlank = /^0+$/.test(picc.text) || /^0+$/.test(cmac.text)
+  const isPlain = picc !== null && cmac !== null && isHex(picc.text, 32) && isHex(cmac.text, 16)
+  const tap = isPlain ? reading(address, picc.at, cmac.at) : parseTapBytes(address)
+  if (tap !== null) {
+    const isBlank = [tap.picc, tap.cmac].some((bytes) => bytes.every((byte) => byte === 0))
     if (isBlank) return { findings: [...repeated, finding('placeholders')], readings: [] }
-    return { findings: repeated, readings: [reading(address, picc.at, cmac.at)] }
+    return { findings: repeated, readings: [{ between: '', ...tap }] }
   }
   const readings = allReadings(address)
   if (isRepeated) return { findings: repeated, readings }
   if (readings.length === 0)
     return { findings: [finding(/0{16}/.test(address) ? 'placeholders' : 'nothing_mirrored')], readings }
   const hasOtherNames =
-    picc === null && cmac === null && /=[0-9a-fA-F]{32}(&|$)/.test(address) && /=[0-9a-fA-F]{16}(&|#|$)/.test(address)
+    (picc === null || cmac === null) && /=[0-9a-fA-F]{32}(&|$)/.test(address) && /=[0-9a-fA-F]{16}(&|#|$)/.test(address)
   return {
     findings: [placeholderLength(picc?.text) ?? finding(hasOtherNames ? 'parameter_names' : 'wrong_offsets')],
     readings,
@@ -249,9 +254,8 @@ function readAddress(address: string): { findings: readonly Finding[]; readings:
 }
 
 function valueOf(address: string, name: string): { text: string; at: number } | null {
-  const match = new RegExp(`[?&]${name}=([^&#]*)`).exec(address)
-  const text = match?.[1]
-  return match === null || text === undefined ? null : { text, at: match.index + name.length + 2 }
+  const [before, text] = new RegExp(`^[^?#]*\\?(?:[^#]*?&)??${name}=([^&#]*)`).exec(address) ?? []
+  return before === undefined || text === undefined ? null : { text, at: before.length - text.length }
 }
 
 function isHex(text: string, digits: number): boolean {
@@ -280,11 +284,14 @@ function allReadings(address: string): Reading[] {
       const count = Math.min(run.length, 80) - digits + 1
       return count < 1 ? [] : Array.from({ length: count }, (_, shift) => index + shift)
     })
-  const pairs = windows(32).flatMap((at) => windows(16).map((macAt) => [at, macAt] as const))
-  return pairs
-    .filter(([at, macAt]) => macAt >= at + 32 || at >= macAt + 16)
-    .slice(0, 10_000)
-    .map(([at, macAt]) => reading(address, at, macAt))
+  const readings: Reading[] = []
+  const macs = windows(16)
+  for (const at of windows(32))
+    for (const macAt of macs) {
+      if (macAt < at + 32 && at < macAt + 16) continue
+      if (readings.push(reading(address, at, macAt)) === 10_000) return readings
+    }
+  return readings
 }
 
 function reading(address: string, piccAt: number, macAt: number): Reading {

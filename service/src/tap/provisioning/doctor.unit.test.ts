@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { createAesKey, embeddedKey } from '../sun/aes.ts'
-import type { BatchRecord } from '../keys/batch.ts'
+import { importedBatch, type BatchRecord } from '../keys/batch.ts'
 import { toHex } from '../bytes.ts'
 import { deriveFileKey } from '../keys/derivations.ts'
 import { diagnoseTagUrl } from './doctor.ts'
@@ -145,12 +145,36 @@ describe('tag doctor', () => {
     assert.equal(found, toHex(uid))
   })
 
+  it('reads the query as the verifier does', async () => {
+    const good = (await testTag(batch)).tap() ?? ''
+    const { picc = '' } = Object.fromEntries(new URL(good).searchParams)
+    const encoded = `%${picc.charCodeAt(0).toString(16)}${picc.slice(1)}`
+    for (const read of [`${good}&x=${'y'.repeat(3_500)}`, good.replace(picc, encoded), good.replace('picc', '%70icc')])
+      assert.deepEqual(await codes(read, [batch]), [], read)
+    assert.deepEqual(await codes(good.replace('?', '??'), [batch]), ['parameter_names'])
+    assert.deepEqual(await codes(`${good}&x=${'y'.repeat(4_000)}`, [batch]), ['not_an_address'])
+  })
+
+  it('looks for the tap in a long path only so far', async () => {
+    const runs = `${'AB'.repeat(40)}/`.repeat(1_000)
+    assert.deepEqual(await codes(`https://a.example/${runs}`, []), ['wrong_offsets', 'unknown_keys'])
+  })
+
+  it('passes over a master of another length than a key of the chip has', async () => {
+    const scheme = { derivation: 'sdm-backend' } as const
+    const long = importedBatch({ id: 'long', demo: true, scheme, master: new Uint8Array(32).fill(7) }) ?? assert.fail()
+    const strange = (await testTag(testBatch({ id: 'strange' }))).tap() ?? ''
+    for (const uids of [[], [uid]]) assert.deepEqual(await codes(strange, [long, batch], uids), ['unknown_keys'])
+    const own = (await testTag(long)).tap() ?? ''
+    assert.deepEqual(await codes(own, [batch, long]), [])
+  })
+
   it('names what the text alone shows', async () => {
     const good = (await testTag(batch)).tap() ?? ''
     assert.deepEqual(await codes(testTemplate(batch).url, [batch]), ['placeholders'])
     assert.deepEqual(await codes(good.replace('picc=', 'e=').replace('cmac=', 'c='), [batch]), ['parameter_names'])
     assert.deepEqual(await codes('https://verify.example.com/api/verify', [batch]), ['nothing_mirrored'])
-    for (const other of ['', 'picc', `https://a.example/${'0'.repeat(3000)}`])
+    for (const other of ['', 'picc', `https://a.example/?${'0'.repeat(4_001)}`])
       assert.deepEqual(await codes(other, [batch]), ['not_an_address'])
   })
 

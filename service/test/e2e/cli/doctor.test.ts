@@ -163,8 +163,17 @@ describe('touchstone tag doctor', () => {
     assert.deepEqual((await at((changed) => (changed.pathname = '/t'))).codes, ['unknown_path'])
     assert.deepEqual((await at((changed) => (changed.pathname = `/${item}`))).codes, ['wrong_item'])
     assert.deepEqual((await at((changed) => (changed.pathname = '/api/dpp/token/999'))).codes, ['wrong_item'])
-    assert.deepEqual((await doctor(`${url}&picc=${'0'.repeat(32)}`)).codes, ['repeated_parameter'])
-    assert.equal(await verifies(url), true)
+    const [long, repeated] = [`&x=${'y'.repeat(3_000)}`, `&picc=${'0'.repeat(32)}`]
+    for (const [other, code] of [
+      [`${url}${repeated}`, 'repeated_parameter'],
+      [`${url}${long}${long}${repeated}`, 'not_an_address'],
+      [url.replace('?', '??'), 'parameter_names'],
+    ] as const) {
+      assert.deepEqual((await doctor(other)).codes, [code])
+      assert.equal(await verifies(other), false)
+    }
+    assert.deepEqual((await doctor(`${url}${long}`)).codes, [])
+    assert.equal(await verifies(`${url}${long}`), true)
   })
 
   it('takes the Digital Link of the item that the tag is bound to', async () => {

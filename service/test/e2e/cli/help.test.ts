@@ -183,7 +183,7 @@ const wrong: readonly (readonly [string, RegExp])[] = [
     /Allowed choices are json, csv, gototags, apdu/,
   ],
   ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --url x', /cannot be used with option/],
-  ['tag verify not-a-url', /a URL of at most 2048 characters/],
+  ['tag verify not-a-url', /It is a URL, in quotes/],
   ['tag emulate --count 0', /a number from 1 to 1000/],
   ['asset show 0x7', /A token id is a decimal number/],
   ['asset mint --count 201', /a number from 1 to 200/],

@@ -8,7 +8,7 @@ import { CommandError, formatJson } from '../../session/output.ts'
 import { getBatch, getMasters } from '../keys.ts'
 import { pcscSentence, removed } from './pcsc.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from '../template.ts'
-import { parseTapBytes } from '../verify.ts'
+import { parseTapBytes } from '../../../tap/parameters.ts'
 import { type ChipList, openChipList } from './chip-list.ts'
 import {
   ChipError,

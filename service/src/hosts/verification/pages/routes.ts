@@ -24,13 +24,13 @@ import {
   getTapTokens,
   isKeptTap,
   isPrefetch,
-  parseTapParameters,
   resolveTapFor,
   tapCookies,
   tapCookiesOfFault,
   tapHeaders,
   type TapOutcome,
 } from '../../../tap/resolve-tap.ts'
+import { parseRawQuery, parseTapParameters } from '../../../tap/parameters.ts'
 import { nothingHere } from '../routes/asset.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
 import { bulkRoute } from '../lookup/bulk.ts'
@@ -106,7 +106,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   async function answer(c: Context<Env>): Promise<Response> {
     const query = rawQuery(c)
-    const parameters = new URLSearchParams(query.slice(0, 4_000))
+    const parameters = parseRawQuery(query)
     // HEAD answers like a GET without a tap: it must not consume one.
     const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
     const quota = await helpers.consume(c, hasTap ? site.tapLimiter : site.limiter)

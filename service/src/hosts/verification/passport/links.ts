@@ -23,6 +23,7 @@ import { locationOf, resolveClass, resolveItem } from '../../../passport/resolve
 import { languages } from '../../../pages/languages.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
+import { parseRawQuery } from '../../../tap/parameters.ts'
 
 /** The service as the resolver sees it. `baseUrl` is the public origin, without a slash at the end. */
 export type LinkSite = ProductSite & {
@@ -48,7 +49,7 @@ export type LinkQuestion = {
 export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
   const link = parseDigitalLink(question.path)
   if (link.kind !== 'item' && link.kind !== 'class' && link.kind !== 'batch') return null
-  const parameters = new URLSearchParams(question.query.slice(0, 4_000))
+  const parameters = parseRawQuery(question.query)
   const linkType = parameters.get('linkType')
   const hasTap = parameters.has('picc') && parameters.has('cmac')
   const answerWith = (tokenId: bigint, known: readonly Topic[]) => {

@@ -14,6 +14,7 @@ import { signedProfiles, snapshotClaims, snapshotOf, type SignedProfile } from '
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../../tap/verify-tap.ts'
+import { parseRawQuery } from '../../../tap/parameters.ts'
 import {
   invalidTokenId,
   parseTokenIdSegment,
@@ -112,7 +113,7 @@ function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): TapF
 
 /** Returns the shape of a signed passport that the raw query names; null for an unknown one. */
 function parseProfile(query: string): SignedProfile | null {
-  const wanted = new URLSearchParams(query.slice(0, 4_000)).get('profile') ?? 'untp'
+  const wanted = parseRawQuery(query).get('profile') ?? 'untp'
   return signedProfiles.find((profile) => profile === wanted) ?? null
 }
 

@@ -29,6 +29,7 @@ import {
 import { hasProduct, readProduct, type ProductRecord, type ProductSite } from './records.ts'
 import { callerOf, type Caller, type KeyAccess } from './access.ts'
 import { faultResult, result, type Reason } from './result.ts'
+import { parseRawQuery } from '../../../tap/parameters.ts'
 
 export type DppRoutes = ProductSite & {
   readonly limiter?: RateLimiter | undefined
@@ -181,7 +182,7 @@ type Query = { readonly at: number | undefined; readonly compressed: boolean }
 
 /** Parses the query, or names what is wrong with it. */
 function parseQuery(query: string, dated: boolean): Query | Reason {
-  const parameters = new URLSearchParams(query.slice(0, 4_000))
+  const parameters = parseRawQuery(query)
   // A parameter that is sent twice reads as neither of its values.
   const representation = parameters.has('representation') ? parameters.getAll('representation').join() : 'full'
   if (representation !== 'full' && representation !== 'compressed') return 'badRepresentation'
