@@ -9,8 +9,8 @@ const { did } = place.dataset
 const folder = new URL('./', import.meta.url).pathname
 const keysPath = '/.well-known/did.json'
 const maxLength = 20_000
-/** Seconds by which clocks may differ. */
-const skew = 120
+/** Milliseconds by which the clock of a visitor or of another instance may be slow where a certificate begins. */
+const skew = 120_000
 
 function checkAddress() {
   const token = location.hash.slice(1)
@@ -40,9 +40,9 @@ async function check(text) {
     const key = await verified(certificate, keys.document)
     const signature = keys.keptAt === null ? texts.signatureOk : texts.signatureKept
     const rows = [[true, texts.signature, fill(signature, { key, date: dateOf(keys.keptAt) })]]
-    const times = checkTimes(certificate.payload)
+    const times = checkTimes(certificate.payload, keys.now)
     if (times !== null) throw new Refused(times)
-    const status = await outcomeOf(() => statusRow(certificate.payload, keys.document))
+    const status = await outcomeOf(() => statusRow(certificate.payload, keys))
     const record = await outcomeOf(() => recordRow(certificate.payload))
     rows.push(status ?? [null, texts.status, texts.unreachable], record ?? [null, texts.record, texts.unreachable])
     rows.push([null, texts.block, fill(texts.blockOpen, { block: certificate.status.chainRef.blockNumber })])
@@ -104,7 +104,10 @@ function isStatus(status) {
   )
 }
 
-/** Returns the did:web document of this host, or the copy that was kept; null where there is none. */
+/**
+ * Returns the did:web document of this host, or the copy that was kept; null where there is none. `now` is the later of the clocks of browser
+ * and host, so that nothing that has ended counts by a slow one.
+ */
 async function issuerKeys() {
   try {
     const response = await request(keysPath, 'application/json')
@@ -114,19 +117,23 @@ async function issuerKeys() {
       .open(folder)
       .then((cache) => cache.put(keysPath, response))
       .catch(() => {})
-    return { document, keptAt: null }
+    const hostTime = Date.parse(response.headers.get('date')) || 0
+    return { document, keptAt: null, now: Math.max(Date.now(), hostTime) }
   } catch (error) {
     if (error instanceof Refused) throw error
     const kept = await caches.match(keysPath, { ignoreVary: true }).catch(() => undefined)
     if (kept === undefined) return null
     const document = await kept.clone().json()
-    return document.id === did ? { document, keptAt: new Date(kept.headers.get('date') ?? Number.NaN) } : null
+    const keptAt = new Date(kept.headers.get('date') ?? Number.NaN)
+    return document.id === did ? { document, keptAt, now: Date.now() } : null
   }
 }
 
 /** Verifies a JWS by the key that its header names, and returns the key's name. A revoked key is no assertion method any more. */
 async function verified({ header, signed, signature }, document) {
-  const method = (document.verificationMethod ?? []).find(({ id }) => id === header.kid)
+  const method = (document.verificationMethod ?? []).find(
+    ({ id, controller }) => id === header.kid && controller === did,
+  )
   if (method === undefined || !document.assertionMethod.includes(header.kid)) throw new Refused('key')
   const [importAs, verifyAs] = algorithms[header.alg] ?? []
   if (importAs === undefined || signature.length !== 64) throw new Refused('malformed')
@@ -165,16 +172,15 @@ function base58(text) {
   return Uint8Array.from((hex.length % 2 === 0 ? hex : `0${hex}`).match(/../g), (pair) => Number.parseInt(pair, 16))
 }
 
-/** Returns why the times of a credential do not hold, else null. */
-function checkTimes({ validFrom, validUntil }) {
-  const now = Date.now() / 1000
-  if (validFrom !== undefined && !(Date.parse(validFrom) / 1000 <= now + skew)) return 'future'
-  if (validUntil !== undefined && !(Date.parse(validUntil) / 1000 >= now - skew)) return 'ended'
+/** Returns why the times of a credential do not hold, else null. A certificate has no end; passports and lists do. */
+function checkTimes({ validFrom, validUntil }, now) {
+  if (validFrom !== undefined && !(Date.parse(validFrom) <= now + skew)) return 'future'
+  if (validUntil !== undefined && !(Date.parse(validUntil) > now)) return 'ended'
   return null
 }
 
 /** Reads each entry of the certificate in its list. A set bit refuses the certificate; a list that cannot be read does not. */
-async function statusRow({ credentialStatus }, document) {
+async function statusRow({ credentialStatus }, keys) {
   const entries = [credentialStatus ?? []].flat()
   if (entries.length === 0) throw new Refused('malformed')
   for (const entry of entries) {
@@ -184,7 +190,7 @@ async function statusRow({ credentialStatus }, document) {
       !/^\/api\/status\/(?:suspension|revocation)\/\d{1,6}$/.test(url?.pathname)
     )
       throw new Refused('malformed')
-    const bits = await listBits(url.pathname, entry, document).catch(() => null)
+    const bits = await listBits(url.pathname, entry, keys).catch(() => null)
     if (bits === null) return null
     const index = Number(entry.statusListIndex)
     if (!Number.isSafeInteger(index) || index < 0 || index >= bits.length * 8) throw new Refused('malformed')
@@ -194,7 +200,7 @@ async function statusRow({ credentialStatus }, document) {
 }
 
 /** Reads the bits of the list of an entry, which the issuer signs as a JWS. Throws where it is not that list, or cannot be read. */
-async function listBits(path, entry, document) {
+async function listBits(path, entry, { document, now }) {
   const token = await (await request(path, 'application/vc+jwt')).text()
   const [head, body, signature] = token.trim().split('.')
   const payload = jsonOf(bytesOf(body))
@@ -205,8 +211,10 @@ async function listBits(path, entry, document) {
     (payload.issuer?.id ?? payload.issuer) === did &&
     payload.id === entry.statusListCredential &&
     subject.statusPurpose === entry.statusPurpose &&
-    list.header.typ === 'vc+jwt'
-  if (!isList || checkTimes(payload) !== null) throw new Error('not the list of the certificate')
+    list.header.typ === 'vc+jwt' &&
+    payload.validUntil !== undefined &&
+    subject.encodedList.startsWith('u') // multibase base64url
+  if (!isList || checkTimes(payload, now) !== null) throw new Error('not the list of the certificate')
   return unpacked(bytesOf(subject.encodedList.slice(1)))
 }
 
@@ -232,6 +240,7 @@ async function unpacked(bytes) {
 async function recordRow({ credentialSubject }) {
   const { state, flagged, chainRef } = credentialSubject.assetStatus
   const verdict = await (await request(`/api/asset/${chainRef.tokenId}`, 'application/json')).json()
+  if (verdict.token_id !== chainRef.tokenId) throw new Error('the record of another item')
   const now = verdict.chainRef
   const isSame = now.chain_id === chainRef.chainId && now.contract.toLowerCase() === chainRef.contract.toLowerCase()
   if (!isSame) throw new Refused('otherChain')

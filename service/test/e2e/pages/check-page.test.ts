@@ -140,6 +140,75 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     }
   })
 
+  it('refuses what has ended, also by a clock that is slow, and allows for one where it begins', async () => {
+    const good = payloadOf(await jwtOf('claimed'))
+    const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
+    await using ended = await open(await signed({ ...good, validUntil: at(-60) }))
+    await says(ended, titles.refused)
+    await ended.getByText('It has ended.').waitFor()
+    await using begins = await open(await signed({ ...good, validFrom: at(60) }))
+    await says(begins, titles.valid)
+    await using slow = await browser.open(`${world.url}/check?lang=en`)
+    await slow.clock.setFixedTime(at(-7_200))
+    for (const [claims, title] of [
+      [good, titles.valid],
+      [{ ...good, validUntil: at(-3_600) }, titles.refused],
+    ] as const) {
+      await slow.getByLabel('Certificate or its link').fill(await signed(claims))
+      await slow.getByRole('button', { name: 'Check' }).click()
+      await says(slow, title)
+    }
+  })
+
+  it('leaves open what a list without an end, in another encoding, or a record of another item says', async () => {
+    const jws = await jwtOf('claimed')
+    const [{ statusListCredential = '' }] = [payloadOf(jws)['credentialStatus'] ?? []].flat() as [
+      { statusListCredential: string },
+    ]
+    const answer = await fetch(statusListCredential, { headers: { Accept: 'application/vc+jwt' } })
+    const list = payloadOf(await answer.text())
+    const subject = list['credentialSubject'] as { encodedList: string }
+    const credentialSubject = { ...subject, encodedList: `z${subject.encodedList.slice(1)}` }
+    const ended = new Date(Date.now() - 60_000).toISOString()
+    for (const changed of [
+      { ...list, validUntil: undefined },
+      { ...list, validUntil: ended },
+      { ...list, credentialSubject },
+      null,
+    ]) {
+      await using page = await browser.open(`${world.url}/check?lang=en`)
+      if (changed !== null) {
+        const body = await signed(changed)
+        await page.route('**/api/status/**', (route) => route.fulfill({ contentType: 'application/vc+jwt', body }))
+      } else
+        await page.route('**/api/asset/**', async (route) => {
+          const response = await route.fetch()
+          await route.fulfill({ response, json: { ...((await response.json()) as object), token_id: '7777' } })
+        })
+      await page.getByLabel('Certificate or its link').fill(jws)
+      await page.getByRole('button', { name: 'Check' }).click()
+      await says(page, titles.part)
+      assert.equal(await page.locator('.checks li.yes').count(), 2)
+    }
+  })
+
+  it('refuses a key that the document of the issuer gives to somebody else', async () => {
+    await using page = await browser.open(`${world.url}/check?lang=en`)
+    await page.route('**/.well-known/did.json', async (route) => {
+      const response = await route.fetch()
+      const document = (await response.json()) as { verificationMethod: object[] }
+      const verificationMethod = document.verificationMethod.map((one) => ({
+        ...one,
+        controller: 'did:web:evil.example',
+      }))
+      await route.fulfill({ response, json: { ...document, verificationMethod } })
+    })
+    await page.getByLabel('Certificate or its link').fill(await jwtOf('claimed'))
+    await page.getByRole('button', { name: 'Check' }).click()
+    await says(page, titles.refused)
+    await page.getByText(/The key that signed it is unknown/).waitFor()
+  })
+
   it('accepts EdDSA by the other key of the issuer', async () => {
     await using page = await open(await signed(payloadOf(await jwtOf('claimed')), 'Ed25519'))
     await says(page, titles.valid)
