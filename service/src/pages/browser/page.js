@@ -7,6 +7,8 @@ const day = { year: 'numeric', month: 'long', day: 'numeric' }
 const clock = { hour: '2-digit', minute: '2-digit' }
 const timeForms = { day, clock, time: { ...day, ...clock, timeZoneName: 'short' } }
 const { tap: tapState, window: tapWindow } = document.body.dataset
+/** The latest run of each form. */
+const latestRuns = new WeakMap()
 
 if (document.body.dataset.offline !== undefined) showLastAnswer()
 else if (!repeatTap()) {
@@ -259,15 +261,30 @@ async function recheckRecord(form) {
   }
 }
 
-/** Says when the record gets another owner, by this offer or another. It looks for a quarter of an hour, while the page is seen. */
+/**
+ * Says when the record gets another owner, by this offer or another, or when the offer does not stand any more. It looks for a quarter of an
+ * hour, while the page is seen. It asks for the offer less often, because that takes from the budget of taps.
+ */
 async function watchOwner(place) {
   let first
-  for (const end = Date.now() + 900_000; Date.now() < end;) {
+  const end = Date.now() + 900_000
+  for (let look = 1; Date.now() < end; look++) {
     const { owner_commitment: owner } = document.hidden ? {} : await verdictAt(place.dataset.watch).catch(() => ({}))
     first ??= owner
     if (owner !== undefined && owner !== first) return (place.textContent = place.dataset.text)
+    if (place.textContent === '' && !document.hidden && look % 3 === 0 && (await isOver()))
+      place.textContent = place.dataset.over
     await new Promise((resolve) => setTimeout(resolve, 5_000))
   }
+}
+
+/** Returns whether this page is not found any more, because its offer was withdrawn or accepted, or has ended. */
+async function isOver() {
+  const limits = { cache: 'no-store', signal: AbortSignal.timeout(10_000) }
+  return fetch(location.pathname, { method: 'HEAD', ...limits }).then(
+    ({ status }) => status === 404,
+    () => false,
+  )
 }
 
 /** Compares the address inside the browser: only the record is fetched. */
@@ -324,9 +341,13 @@ async function verdictAt(path) {
   return response.json()
 }
 
+/** Returns a function that shows an outcome. It shows nothing once the form was sent again. */
 function outcomeOf(form) {
   const place = form.querySelector('.outcome')
+  const run = {}
+  latestRuns.set(form, run)
   return (text, isGood, checks = []) => {
+    if (latestRuns.get(form) !== run) return
     const sentence = document.createElement('p')
     sentence.textContent = text
     place.className = `outcome ${isGood === undefined ? '' : isGood ? 'yes' : 'no'}`

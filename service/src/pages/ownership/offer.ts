@@ -105,13 +105,14 @@ function answersCard(context: PageContext, { transferId, isHeld, verdictPath, pa
 
 /** The link names the offer only: it is no secret. */
 function showCard(context: PageContext, { link, verdictPath }: OfferPageView): Html {
-  const { transfer, item } = textsIn(context)
+  const { transfer, item, notices } = textsIn(context)
+  const over = `${notices.offerOverTitle}. ${notices.offerOverText}`
   return html`<section class="card share" aria-labelledby="show">
     <h2 id="show">${transfer.show}</h2>
     <div class="qr">${qrCode(link, item.qrLabel.replace('{url}', link))}</div>
     <p class="link"><code dir="ltr" id="link">${link}</code></p>
     <p class="hint">${transfer.showText}</p>
-    <p class="passed" role="status" data-watch="${verdictPath}" data-text="${transfer.passed}"></p>
+    <p class="passed" role="status" data-watch="${verdictPath}" data-text="${transfer.passed}" data-over="${over}"></p>
     <p class="buttons">
       <button type="button" data-copy="link" hidden>${item.copyLink}</button>
       <button type="button" data-share="${link}" hidden>${item.shareButton}</button>

@@ -177,6 +177,29 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     assert.ok(!sent.some((request) => request.includes(owner.slice(2).toLowerCase())))
   })
 
+  it('drops the answer of a test of an owner that comes after that of a later one', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('claimed')}`)
+    await page.getByText('Test that it is mine').click()
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/api/asset/*', (route) => held.then(() => route.continue()), { times: 1 })
+    const [operator = '', , owner = ''] = publishedAddresses
+    const test = async (address: string) => {
+      await page.getByLabel('Wallet address').fill(address)
+      await page.getByRole('button', { name: 'Test', exact: true }).click()
+    }
+    const asked = page.waitForRequest('**/api/asset/*')
+    await test(operator)
+    const early = await asked
+    await test(owner)
+    const yes = page.getByText('Yes, this address holds the item.', { exact: true })
+    await yes.waitFor({ timeout: 240_000 })
+    release()
+    await (await early.response())?.finished()
+    // The page has dealt with the answer two frames after it came.
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    assert.ok(await yes.isVisible())
+  })
+
   it('takes a report that the item looks different: once for each tap, from its own form, without the visitor', async () => {
     const { differences } = world.components
     const ticketOf = async () => {

@@ -176,7 +176,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.equal(wallet.signed.at(-1)?.primaryType, 'InvalidateNonce')
   })
 
-  it('does not call an offer accepted that was withdrawn before the item went to somebody else', async () => {
+  it('says of an open offer that it was withdrawn, and not that it was accepted, before the item goes to somebody else', async () => {
     const [seller, first, second] = [newAccount(), newAccount(), newAccount()]
     const item = await own.claimed(seller)
     const { transferId } = await own.offered(item, { seller, to: first.address })
@@ -185,6 +185,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await page.goto(`${world.url}/t/${transferId}`)
     await isRead
     await own.answered('withdraw', { transferId, account: seller })
+    await page.getByText(/^This offer does not stand\. It was accepted or withdrawn/).waitFor({ timeout: 240_000 })
     const other = await own.offered(item, { seller, to: second.address })
     await own.answered('accept', { transferId: other.transferId, account: second })
     await page.getByText(anotherOwner).waitFor({ timeout: 240_000 })
