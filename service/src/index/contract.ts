@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { hex } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
-import { singleFlight } from '../lib/async/single-flight.ts'
+import { createRefresh, singleFlight } from '../lib/async/single-flight.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
 
@@ -17,30 +17,27 @@ const knownMs = 1_000
 
 /** Returns the database for reads of the index. They throw DATABASE_UNAVAILABLE where the index is of another contract than this one. */
 export function ofContract(database: IndexDatabase, contract: Hex): IndexDatabase {
-  const lookOnce = singleFlight(look)
   let knownAt = -Infinity
+  const refresh = createRefresh(look, () => knownAt)
 
   async function look(): Promise<void> {
+    const began = performance.now()
     const [cursor] = await database.query<{ contract: Hex }>(contractStatement)
     if (cursor !== undefined && cursor.contract !== contract.toLowerCase())
       throw databaseUnavailable(
         new Error('the index in this database belongs to another contract; rebuild it with "touchstone index rebuild"'),
       )
-    knownAt = performance.now()
-  }
-
-  async function assertOwn(): Promise<void> {
-    if (performance.now() - knownAt >= knownMs) await lookOnce()
+    knownAt = began
   }
 
   return {
     dialect: database.dialect,
     async query(...given) {
-      await assertOwn()
+      await refresh(knownMs)
       return database.query(...given)
     },
     async transaction(...given) {
-      await assertOwn()
+      await refresh(knownMs)
       return database.transaction(...given)
     },
   }

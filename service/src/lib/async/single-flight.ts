@@ -33,3 +33,22 @@ export function singleFlight<Args extends readonly unknown[], T>(
 
   return Object.assign(run, { inFlight: (...args: Args) => flights.get(keyOf(...args)) })
 }
+
+/**
+ * Returns a function that reads where the last reading began `maxAgeMs` ago or earlier. Callers share a reading that is under way; one that is
+ * older by its answer is repeated, because it may lack what was written meanwhile. `beganAt` returns when the last successful one began.
+ */
+export function createRefresh(
+  read: () => Promise<unknown>,
+  beganAt: () => number,
+  ticks: () => number = () => performance.now(),
+): (maxAgeMs: number) => Promise<void> {
+  const readOnce = singleFlight(read)
+  return async (maxAgeMs) => {
+    const asked = ticks()
+    // The own reading of a caller is new enough, however long it took.
+    const isOld = () => beganAt() < asked && ticks() - beganAt() >= maxAgeMs
+    if (isOld()) await readOnce()
+    if (isOld()) await readOnce()
+  }
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { singleFlight } from './single-flight.ts'
+import { createRefresh, singleFlight } from './single-flight.ts'
 
 describe('a single flight', () => {
   it('runs once for callers that ask at the same time, and again afterwards', async () => {
@@ -43,5 +43,61 @@ describe('a single flight', () => {
     assert.equal(read.inFlight('b'), undefined)
     await flight
     assert.equal(read.inFlight('a'), undefined)
+  })
+})
+
+describe('a refresh', () => {
+  /** `answer` ends the reading that is under way. */
+  function slowReading() {
+    const state = { now: 0, begun: 0, readings: 0, answer: () => {} }
+    const read = async () => {
+      const began = state.now
+      state.readings += 1
+      await new Promise<void>((done) => (state.answer = done))
+      state.begun = began
+    }
+    const refresh = createRefresh(
+      read,
+      () => state.begun,
+      () => state.now,
+    )
+    return { state, refresh }
+  }
+
+  it('reads where the last reading began too long ago, once for all who ask', async () => {
+    const { state, refresh } = slowReading()
+    state.now = 9
+    await refresh(10)
+    assert.equal(state.readings, 0)
+    state.now = 10
+    const all = Promise.all([refresh(10), refresh(10)])
+    state.answer()
+    await all
+    assert.equal(state.readings, 1)
+  })
+
+  it('takes the own reading of a caller, however long it took', async () => {
+    const { state, refresh } = slowReading()
+    state.now = 10
+    const own = refresh(10)
+    state.now = 99
+    state.answer()
+    await own
+    assert.equal(state.readings, 1)
+  })
+
+  it('repeats a reading of another caller that is too old by its answer', async () => {
+    const { state, refresh } = slowReading()
+    state.now = 10
+    const first = refresh(10)
+    state.now = 15
+    const joined = refresh(10)
+    state.now = 20
+    state.answer()
+    await first
+    assert.equal(state.readings, 2)
+    state.answer()
+    await joined
+    assert.equal(state.begun, 20)
   })
 })

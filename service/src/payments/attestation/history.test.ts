@@ -39,6 +39,77 @@ for (const { name, open, skip } of testDatabases()) {
       )
     })
 
+    /** Opens a copy whose clock and whose database's answers are the test's. */
+    async function openCopy() {
+      const clock = { at: 0 }
+      let [answered, held] = [() => {}, Promise.resolve()]
+      const query: Database['query'] = async (...given) => {
+        const rows = await database.query<never>(...given)
+        answered()
+        await held
+        return rows
+      }
+      const copy = await openKeyHistory({ query }, () => clock.at)
+      /** Waits until the database has answered, and keeps the answer back until the returned function is called. */
+      const holdAnswer = async () => {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        held = promise
+        await new Promise<void>((done) => (answered = done))
+        held = Promise.resolve()
+        return resolve
+      }
+      return { copy, clock, holdAnswer }
+    }
+
+    it('gives a sale no reading that began more than two seconds before', async () => {
+      const address: Hex = `0x${'33'.repeat(20)}`
+      await keys.add(address, { validFrom: 100, status: 'active' })
+      const { copy, clock, holdAnswer } = await openCopy()
+      const statusNow = () => copy.rows().find((row) => row.address === address)?.status
+      clock.at += 2_000
+      const answer = holdAnswer()
+      const first = copy.refresh()
+      const release = await answer
+      await keys.change(address, ['active'], { status: 'revoked', validUntil: 300 })
+      clock.at += 1_999
+      const joined = copy.refresh()
+      clock.at += 1
+      release()
+      await joined
+      assert.equal(statusNow(), 'revoked')
+      await first
+    })
+
+    it('counts the age of a copy from the beginning of its reading', async () => {
+      const address: Hex = `0x${'44'.repeat(20)}`
+      await keys.add(address, { validFrom: 100, status: 'active' })
+      const { copy, clock, holdAnswer } = await openCopy()
+      clock.at += 2_000
+      const answer = holdAnswer()
+      const first = copy.refresh()
+      const release = await answer
+      await keys.change(address, ['active'], { status: 'revoked', validUntil: 300 })
+      clock.at += 1_999
+      release()
+      await first
+      assert.equal(copy.rows().find((row) => row.address === address)?.status, 'active')
+      clock.at += 1
+      await copy.refresh()
+      assert.equal(copy.rows().find((row) => row.address === address)?.status, 'revoked')
+    })
+
+    it('publishes no copy that is older than 30 seconds', async () => {
+      const address: Hex = `0x${'55'.repeat(20)}`
+      await keys.add(address, { validFrom: 100, status: 'active' })
+      const { copy, clock } = await openCopy()
+      const published = async () => (await copy.published()).find((row) => row.address === address)?.status
+      await keys.change(address, ['active'], { status: 'revoked', validUntil: 300 })
+      clock.at += 29_999
+      assert.equal(await published(), 'active')
+      clock.at += 1
+      assert.equal(await published(), 'revoked')
+    })
+
     it('takes no window that contradicts the status', async () => {
       await assert.rejects(keys.change(first, ['retired'], { status: 'retired', validUntil: null }))
       await assert.rejects(keys.change(second, ['next'], { status: 'active', validUntil: 5 }))

@@ -2,7 +2,7 @@
 import { attestationKeyId, checksumAddress, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import type { Sql } from '../../db/database.ts'
-import { singleFlight } from '../../lib/async/single-flight.ts'
+import { createRefresh } from '../../lib/async/single-flight.ts'
 
 type KeyStatus = PublishedKey['status']
 
@@ -15,20 +15,22 @@ const addStatement =
 const changeStatement =
   'update attestation_key set status = $3, valid_until = $4 where address = $1 and status = any($2::text[]) returning status'
 
-/** Published keys, and a sale, take a copy in memory that is at most this old, in milliseconds. */
+/** Published keys, and a sale, take a copy in memory whose reading began at most so long ago, in milliseconds. */
 const freshMs = 30_000
 const saleMs = 2_000
 
 /** Keeps the history in memory as the database has it. `ticks` are monotonic milliseconds; the times of a key are in unix seconds. */
 export async function openKeyHistory(sql: Sql, ticks: () => number) {
   let rows: readonly PublishedKey[] = []
+  /** The moment when the reading of the copy began. */
   let readAt = 0
   let lastStarted = 0
   let lastApplied = 0
-  const readOnce = singleFlight(read)
+  const refresh = createRefresh(read, () => readAt, ticks)
 
   async function read(): Promise<void> {
     const turn = (lastStarted += 1)
+    const began = ticks()
     const found = await sql.query<Row>('select * from attestation_key order by valid_from, address')
     if (turn < lastApplied) return // a read that began later, after a change, is applied already
     lastApplied = turn
@@ -39,7 +41,7 @@ export async function openKeyHistory(sql: Sql, ticks: () => number) {
       validUntil: valid_until === null ? null : Number(valid_until),
       status,
     }))
-    readAt = ticks()
+    readAt = began
   }
 
   /** Returns whether the statement changed the key. */
@@ -55,13 +57,16 @@ export async function openKeyHistory(sql: Sql, ticks: () => number) {
     /** Returns the copy in memory, oldest key first, and refreshes an old copy for the next call. */
     rows: (): readonly PublishedKey[] => {
       // A failing database is reported where payments are written.
-      if (ticks() - readAt >= freshMs) readOnce().catch(() => {})
+      refresh(freshMs).catch(() => {})
       return rows
     },
-    /** Reads the database first where the copy is older than two seconds. All who ask meanwhile share one statement. */
-    refresh: async (): Promise<void> => {
-      if (ticks() - readAt >= saleMs) await readOnce()
+    /** Returns every key, oldest first. It reads the database first where the copy is older than 30 seconds. */
+    published: async (): Promise<readonly PublishedKey[]> => {
+      await refresh(freshMs)
+      return rows
     },
+    /** Reads the database first where the copy is older than two seconds. */
+    refresh: (): Promise<void> => refresh(saleMs),
     /** Reads the database first. */
     async find(keyId: string): Promise<PublishedKey | null> {
       await read()
