@@ -98,6 +98,29 @@ describe('the keys of a batch on several instances', () => {
     assert.deepEqual([await other.answer(tag.next()), await other.answer(nextTag.next())], ['counterfeit', 'tapped'])
   })
 
+  it('are no longer accepted by a tap that joins a reading of before', async () => {
+    const { id, one, other } = await pair()
+    let [asked, held] = [() => {}, Promise.resolve()]
+    const query: Database['query'] = async (...given) => {
+      const rows = await database.query<never>(...given)
+      asked()
+      await held
+      return rows
+    }
+    const slow = await instance(other.folder, { ...database, query })
+    const { promise, resolve: release } = Promise.withResolvers<void>()
+    held = promise
+    const answered = new Promise<void>((done) => (asked = done))
+    const before = slow.store.missing()
+    await answered
+    held = Promise.resolve()
+    assert.ok((await one.store.rekey(testBatch({ id }))).ok)
+    const joined = slow.store.missing()
+    release()
+    assert.deepEqual(await joined, [id])
+    await before
+  })
+
   it('are those of the instance whose operator says so', async () => {
     const { id, one, other, former, tag } = await pair()
     assert.ok((await one.store.rekey(testBatch({ id }))).ok)

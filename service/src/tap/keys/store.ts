@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { databaseUnavailable } from '../../lib/errors.ts'
-import { singleFlight } from '../../lib/async/single-flight.ts'
+import { createRefresh, singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
 import {
@@ -126,6 +126,7 @@ export async function openTagKeyStore({
     ;[goodUntil, failure] = [began + readingMs, null]
     compare()
   })
+  const refresh = createRefresh(readRows, () => goodUntil - readingMs, now)
   /** Reads what was written until now. A reading that is under way may have begun before. */
   async function readAgain(): Promise<void> {
     await readRows.inFlight()?.catch(() => {})
@@ -166,11 +167,10 @@ export async function openTagKeyStore({
 
   async function missing(): Promise<readonly string[]> {
     if (keyFile === null) return lacking
-    if (now() >= goodUntil)
-      await withDeadline(readRows(), waitMs).catch((fault: unknown) => {
-        // Other taps must not wait for it each time.
-        ;[goodUntil, failure] = [now() + readingMs, databaseUnavailable(fault)]
-      })
+    await withDeadline(refresh(readingMs), waitMs).catch((fault: unknown) => {
+      // Other taps must not wait for it each time.
+      ;[goodUntil, failure] = [now() + readingMs, databaseUnavailable(fault)]
+    })
     if (failure !== null) throw failure
     return lacking
   }
