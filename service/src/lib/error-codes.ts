@@ -1,7 +1,4 @@
-/**
- * The one table of error codes. It has the meaning of each, the caller's remedy, and its form in each protocol. Every protocol derives its
- * codes and statuses from here, and `scripts/docs.ts` makes docs/error-codes.md from it.
- */
+/** Every protocol derives its error codes and statuses from this one table. `scripts/docs.ts` makes docs/error-codes.md from it. */
 type ErrorRow = {
   /** A sentence for people. The gateway sends it as `message`. */
   readonly meaning: string
@@ -16,10 +13,7 @@ type ErrorRow = {
   readonly mcp?: readonly [jsonRpc: number, status: number]
   /** `reason` of the `ErrorInfo`, JSON-RPC code, HTTP status and canonical code of A2A (§5.4). */
   readonly a2a?: readonly [reason: string, jsonRpc: number, status: number, canonical: string]
-  /**
-   * `error`, HTTP status and `Retry-After` in seconds of the gateway (x402). `message` replaces the meaning. Rows with `uncharged`
-   * say that nothing was charged: checkout and buyers decide by it whether it is safe to pay anew.
-   */
+  /** `Retry-After` is in seconds, `message` replaces the meaning. `uncharged`: nothing was charged, so that it is safe to pay anew. */
   readonly gateway?: {
     readonly error: string
     readonly status: number
@@ -407,6 +401,11 @@ export const errorCodes = {
     meaning: `Payments cannot be recorded at the moment. ${again}`,
     remedy: 'Send the same header after `Retry-After`. Operator: look at the database.',
     gateway: { error: 'ledger_unavailable', status: 503, retryAfter: 5 },
+  },
+  KEYS_UNAVAILABLE: {
+    meaning: 'The list of attestation keys cannot be read at the moment. Ask again.',
+    remedy: 'Ask again after `Retry-After`. Operator: look at the database.',
+    gateway: { error: 'keys_unavailable', status: 503, retryAfter: 5 },
   },
   NOT_READY: {
     meaning: `The gateway is not ready to sell. ${again} It is charged at most once.`,

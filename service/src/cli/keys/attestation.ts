@@ -54,9 +54,9 @@ type Print = (line: string) => void
 type Options = { readonly json?: true }
 
 async function list(keys: AttestationKeys, print: Print, { json }: Options): Promise<void> {
-  if (json === true) return print(formatJson(keys.published()))
+  if (json === true) return print(formatJson(await keys.published()))
   const signing = keys.signing()?.keyId
-  const rows = keys.published().map(({ keyId, address, status, validFrom, validUntil }) => {
+  const rows = (await keys.published()).map(({ keyId, address, status, validFrom, validUntil }) => {
     const until = validUntil === null ? '' : formatTime(validUntil)
     return [keyId, address, status, formatTime(validFrom), until, keyId === signing ? 'signs' : '']
   })
@@ -97,14 +97,14 @@ async function revoke(
   assertChanged(await keys.revoke(id, at))
   if (json === true) return list(keys, print, { json })
   print(`${id} is revoked: every attestation it signed is void.`)
-  print(successor(keys))
+  print(await successor(keys))
 }
 
 /** Returns the sentence that names the key in use after a revocation. */
-function successor(keys: AttestationKeys): string {
+async function successor(keys: AttestationKeys): Promise<string> {
   const here = keys.signing()?.keyId
   if (here !== undefined) return `${here} signs from now on.`
-  const other = keys.published().findLast(({ status }) => status === 'active')?.keyId
+  const other = (await keys.published()).findLast(({ status }) => status === 'active')?.keyId
   return other === undefined
     ? 'The gateway sells nothing until another key is configured and it was restarted.'
     : `${other} is active: it signs where its private half is.`

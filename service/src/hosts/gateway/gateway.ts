@@ -20,8 +20,10 @@ import type { ChannelFigures } from '../../payments/channels/store.ts'
 import { createCheckout, type Checkout } from '../../payments/checkout.ts'
 import {
   errors,
+  ledgerMs,
   paymentFailure,
   GatewayFault,
+  within,
   type PaymentErrorCode,
   type PaymentOutcome,
 } from '../../payments/errors.ts'
@@ -68,7 +70,8 @@ export type GatewayOptions = {
     | { readonly url: string; readonly headersFile?: string | null }
   readonly keys: {
     readonly active: () => AttestationKey
-    readonly published: () => readonly PublishedKey[]
+    /** Returns every key ever used or announced. A list that may be old is not returned: then it rejects. */
+    readonly published: () => readonly PublishedKey[] | Promise<readonly PublishedKey[]>
     /** Runs before each signature. Left out: no other process changes the keys. */
     readonly refresh?: () => Promise<void>
   }
@@ -239,8 +242,13 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
       sendJsonText(response, healthBody(selfCheck, keys.active), { 'Cache-Control': 'no-store' }),
     '/.well-known/x402': (response) => sendJsonText(response, payments, cacheable),
     '/.well-known/x402.json': (response) => sendJsonText(response, payments, cacheable),
-    '/.well-known/attestation.json': (response) =>
-      sendJsonText(response, attestationDocument(contract, keys.published()), briefly),
+    '/.well-known/attestation.json': (response) => {
+      keyList().then((list) => sendJsonText(response, list, briefly), onFault(response))
+    },
+  }
+
+  async function keyList(): Promise<string> {
+    return attestationDocument(contract, await within(ledgerMs, 'keys_unavailable', Promise.resolve(keys.published())))
   }
 
   function route(request: IncomingMessage, response: ServerResponse): void {

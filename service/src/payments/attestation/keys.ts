@@ -143,8 +143,8 @@ export async function openAttestationKeys({
       await source.reload()
       await history.read()
     },
-    /** Returns every key ever used or announced, oldest first, from memory. Changes by other processes follow within a minute of use. */
-    published: history.rows,
+    /** Returns every key ever used or announced, oldest first, as the database had them at most 30 seconds ago. */
+    published: history.published,
     add,
 
     /** Signs with an announced key of this folder from now on; the one before is retired. */

@@ -242,7 +242,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await own.exec('alter table attestation_key rename to away')
     await assert.rejects(lists.attestationKeys())
     await own.exec('alter table away rename to attestation_key')
-    assert.deepEqual((await lists.attestationKeys()).published(), [])
+    assert.deepEqual(await (await lists.attestationKeys()).published(), [])
   })
 
   it('that are missing are not loaded again by a command', async () => {
@@ -254,7 +254,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
   it('that sign attestations are made by one gateway; another one says where to get them', async () => {
     const lists = await open('graphql', { ONLY: 'graphql' })
     const reads = await lists.attestationKeys()
-    assert.deepEqual([reads.published(), reads.address()], [[], null])
+    assert.deepEqual([await reads.published(), reads.address()], [[], null])
     const seller = await (await open('gateway-a', gateway)).attestationKeys()
     const { address, keyId } = seller.active()
     await reads.reload()
@@ -262,7 +262,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
 
     const second = await (await open('gateway-b', gateway)).attestationKeys()
     assert.throws(() => second.active(), new RegExp(`${keyId} of this database is not in .*gateway-b`))
-    assert.equal(second.published().length, 1)
+    assert.equal((await second.published()).length, 1)
     await cp(join(root, 'gateway-a', 'keys'), join(root, 'gateway-b', 'keys'), { recursive: true })
     await second.reload()
     assert.equal(second.active().address, address)
@@ -282,7 +282,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const next = await one.add()
     assert.ok(!('refused' in next))
     assert.ok(!('refused' in (await one.switchTo(next.keyId))))
-    assert.ok(await eventually(() => other.published().some(({ keyId }) => keyId === next.keyId)))
+    assert.ok(await eventually(async () => (await other.published()).some(({ keyId }) => keyId === next.keyId)))
     await other.reload()
     assert.equal(other.active().keyId, next.keyId)
   })

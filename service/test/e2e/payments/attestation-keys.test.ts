@@ -21,7 +21,6 @@ import { attestedContract, proofBy, walletKeystore, type Proof } from '../../sup
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { startTestChain, type TestChain } from '../../support/test-chain.ts'
-import { until } from '../../support/wait.ts'
 
 const dataDir = testFolder()
 const database = await openEmptyPglite()
@@ -45,21 +44,22 @@ describe('attestation keys', () => {
       ...more,
     })
 
-  const isBelieved = (proof: unknown, keys: AttestationKeys) =>
-    verifyAttestation(proof, { keys: keys.published(), tokenId: 1042n, contract: attestedContract, now: now() / 1000 })
-      .ok
+  async function isBelieved(proof: unknown, by: AttestationKeys): Promise<boolean> {
+    const keys = await by.published()
+    return verifyAttestation(proof, { keys, tokenId: 1042n, contract: attestedContract, now: now() / 1000 }).ok
+  }
 
   it('are made once, and stay for ever', async () => {
     const keys = await openKeys()
     const { address, keyId } = keys.active()
-    assert.deepEqual(keys.published(), [
+    assert.deepEqual(await keys.published(), [
       { address, keyId, validFrom: clock / 1000, validUntil: null, status: 'active' },
     ])
     secondsLater(60)
     const again = await openKeys()
     assert.equal(again.active().address, address)
-    assert.deepEqual(again.published(), keys.published())
-    assert.ok(isBelieved(await proofBy(again, now), keys))
+    assert.deepEqual(await again.published(), await keys.published())
+    assert.ok(await isBelieved(await proofBy(again, now), keys))
   })
 
   it('follow one another without a gap: announced, active, retired', async () => {
@@ -75,20 +75,19 @@ describe('attestation keys', () => {
     assert.equal(listed(await keys.switchTo(next.keyId)).status, 'active')
     assert.equal(keys.active().address, next.address)
     assert.deepEqual(
-      keys.published().map(({ keyId, status, validUntil }) => [keyId, status, validUntil]),
+      (await keys.published()).map(({ keyId, status, validUntil }) => [keyId, status, validUntil]),
       [
         [old.keyId, 'retired', clock / 1000 + 120],
         [next.keyId, 'active', null],
       ],
     )
-    assert.ok(isBelieved(oldProof, keys) && isBelieved(await proofBy(keys, now), keys))
+    assert.ok((await isBelieved(oldProof, keys)) && (await isBelieved(await proofBy(keys, now), keys)))
 
     // Another process, with a copy of the folder from before, signs validly until it has read the change.
     assert.equal(elsewhere.active().address, old.address)
     secondsLater(60)
-    assert.ok(isBelieved(await proofBy(elsewhere, now), keys))
-    elsewhere.published()
-    await until(() => elsewhere.published().some(({ status }) => status === 'retired'))
+    assert.ok(await isBelieved(await proofBy(elsewhere, now), keys))
+    assert.ok((await elsewhere.published()).some(({ status }) => status === 'retired'))
     await assert.rejects(elsewhere.active().sign(`0x${'12'.repeat(32)}`), /may not sign now/)
     assert.equal((await openKeys()).active().address, next.address)
   })
@@ -97,18 +96,18 @@ describe('attestation keys', () => {
     const keys = await openKeys()
     const stolen = keys.active()
     const proof = await proofBy(keys, now)
-    assert.ok(isBelieved(proof, keys))
+    assert.ok(await isBelieved(proof, keys))
     let aheadMs = 3_600_000
     const elsewhere = await openKeys({ now: () => clock + aheadMs })
     aheadMs = 0 // NTP sets the clock of that machine right
     const revoked = listed(await keys.revoke(stolen.keyId, clock / 1000 - 5))
     secondsLater(2)
     await elsewhere.refresh()
-    assert.equal(elsewhere.published().find(({ keyId }) => keyId === stolen.keyId)?.status, 'revoked')
+    assert.equal((await elsewhere.published()).find(({ keyId }) => keyId === stolen.keyId)?.status, 'revoked')
     assert.deepEqual([revoked.status, revoked.validUntil], ['revoked', clock / 1000 - 7])
-    assert.equal(isBelieved(proof, keys), false)
+    assert.equal(await isBelieved(proof, keys), false)
     assert.notEqual(keys.active().address, stolen.address)
-    assert.ok(isBelieved(await proofBy(keys, now), keys))
+    assert.ok(await isBelieved(await proofBy(keys, now), keys))
     assert.match(refusal(await keys.revoke(stolen.keyId)), /revoked already/)
     assert.match(refusal(await keys.switchTo(stolen.keyId)), /is revoked: add a new one/)
     assert.notEqual((await openKeys()).active().address, stolen.address)
@@ -142,16 +141,16 @@ describe('attestation keys', () => {
     const early = await openKeys({ privateKey, now: () => clock + 30_000 })
     const keys = await openKeys({ privateKey })
     await assert.rejects(proofBy(keys, now), /signer_unavailable/)
-    assert.equal(isBelieved(await proofBy(early, () => clock + 30_000), keys), false)
+    assert.equal(await isBelieved(await proofBy(early, () => clock + 30_000), keys), false)
     secondsLater(30)
-    assert.ok(isBelieved(await proofBy(keys, now), keys))
+    assert.ok(await isBelieved(await proofBy(keys, now), keys))
 
     const announced = privateKeyToAccount(generatePrivateKey())
     listed(await keys.add(announced.address))
     const key = { ...keys.active(), address: announced.address, keyId: attestationKeyId(announced.address) }
     const sign = (hash: Hex) => announced.sign({ hash })
     const proof = await proofBy({ active: () => ({ ...key, sign }) }, now)
-    assert.equal(isBelieved(proof, keys), false)
+    assert.equal(await isBelieved(proof, keys), false)
     listed(await keys.revoke(keys.active().keyId))
   })
 
@@ -184,7 +183,7 @@ describe('attestation keys', () => {
     const after_ = await openKeys({ privateKey: hexToBytes(privateKeys[1]) })
     assert.equal(after_.active().keyId, second)
     assert.equal(listed(await after_.retire(first)).status, 'retired')
-    assert.ok(isBelieved(proof, after_) && isBelieved(await proofBy(after_, now), after_))
+    assert.ok((await isBelieved(proof, after_)) && (await isBelieved(await proofBy(after_, now), after_)))
     await assert.rejects(
       openKeys({ privateKey: hexToBytes(privateKeys[0]) }),
       /is retired, so its signatures are no longer valid/,
@@ -287,7 +286,7 @@ describe('touchstone attest key', () => {
     const last = await attestWith(other, 'revoke', keyId)
     assert.match(last, /\nThe gateway sells nothing until another key is configured and it was restarted\.$/)
     await assert.rejects(readdir(elsewhere), { code: 'ENOENT' })
-    assert.equal((await open(true)).published().length, other.published().length + 1)
+    assert.equal((await (await open(true)).published()).length, (await other.published()).length + 1)
     await keys.reload()
     await attest('switch', /^(\S+) is announced/.exec(await attest('add'))?.[1] ?? '')
   })
@@ -322,7 +321,7 @@ describe('AttestationVerifier', () => {
       isPublicKnowledge: isPublishedAddress,
     })
     const proof = await proofBy(keys)
-    const report = verifyAttestation(proof, { keys: keys.published(), contract: attestedContract })
+    const report = verifyAttestation(proof, { keys: await keys.published(), contract: attestedContract })
     assert.ok(report.ok)
     const outcomes = await askContract(chain, { proof, attested: report.attested })
     const flipped = [6, 6, 6] // the signature is that of an unknown key

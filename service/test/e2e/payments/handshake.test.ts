@@ -1,5 +1,6 @@
 /** The handshake of POST {gateway_url}/verify, the other routes and the documents; what a gateway signs, and what it never signs (spec §2.6, §4.7, §4.8, §7). */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import {
   assetFlags,
@@ -11,6 +12,9 @@ import {
 } from '@touchstone/verdict'
 import { encodeAbiParameters, keccak256, recoverAddress, recoverTypedDataAddress, serializeSignature } from 'viem'
 import { verifyTypedData } from 'viem/utils'
+import type { Database } from '../../../src/db/database.ts'
+import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
+import { testFolder } from '../../support/folder.ts'
 import { attestationKey, published } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { asset, base64, buySettled, headerV1, payloadOf, payTo, post, sign, buy } from '../../support/payments/buyer.ts'
@@ -200,6 +204,31 @@ describe('the other routes', () => {
       keys?.map(({ address }) => address),
       [world.signer.address],
     )
+  })
+
+  it('publishes no list of keys that may be old: 503 keys_unavailable, in no cache, until the database answers', async () => {
+    let [passed, isAway] = [0, false]
+    const query: Database['query'] = (...given) =>
+      isAway ? Promise.reject(new Error('connection terminated')) : world.database.query(...given)
+    const keys = await openAttestationKeys({
+      folder: join(testFolder(), 'keys'),
+      database: { query },
+      isPublicKnowledge: () => false,
+      ticks: () => passed,
+    })
+    const elsewhere = await world.open({ keys })
+    const list = async () => {
+      const { status, headers } = await fetch(`${elsewhere.url}/.well-known/attestation.json`)
+      return [status, headers.get('cache-control'), headers.get('retry-after')]
+    }
+    isAway = true
+    passed += 29_999
+    assert.deepEqual(await list(), [200, 'public, max-age=30', null])
+    passed += 1
+    assert.deepEqual(await list(), [503, 'no-store', '5'])
+    isAway = false
+    assert.deepEqual(await list(), [200, 'public, max-age=30', null])
+    await elsewhere.close()
   })
 
   it('sells to a hand-made header without a content type', async () => {
