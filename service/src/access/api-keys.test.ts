@@ -146,6 +146,34 @@ for (const { name, open, skip } of testDatabases())
       assert.match(listed?.revokedAt ?? '', /^\d{4}-\d\d-\d\dT[\d:]{8}Z$/)
     })
 
+    it('are not accepted by a look-up of another request that began a second before', async () => {
+      const { text, id } = await make()
+      let [at, lookUps] = [0, 0]
+      let [answered, held] = [() => {}, Promise.resolve()]
+      const find: ApiKeyStore['find'] = async (hash) => {
+        lookUps += 1
+        const row = await keys.find(hash)
+        answered()
+        await held
+        return row
+      }
+      const authenticate = createKeyAuthentication({ keys: { ...keys, find }, log, now: () => at })
+      const ask = () => authenticate(`Bearer ${text}`, '', '')
+      const { promise, resolve: release } = Promise.withResolvers<void>()
+      held = promise
+      const found = new Promise<void>((done) => (answered = done))
+      const before = ask()
+      await found
+      held = Promise.resolve()
+      assert.equal(await keys.revoke(id), true)
+      at += 1_000
+      const joined = Array.from({ length: 20 }, ask)
+      release()
+      assert.equal((await before).ok, true)
+      for (const late of await Promise.all(joined)) assert.deepEqual(late, { ok: false, because: 'wrong' })
+      assert.equal(lookUps, 2)
+    })
+
     it('are noted as used once a minute', async () => {
       const { text, id } = await make()
       const { ask, clock, counts } = asking()

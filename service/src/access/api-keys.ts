@@ -55,7 +55,7 @@ export function createKeyAuthentication({
   readonly log: Log
   readonly now?: () => number
 }): AuthenticateKey {
-  const known = new LRUCache<string, KnownKey & { readonly askedAt: number }>({ max: 10_000 })
+  const known = new LRUCache<string, KnownKey>({ max: 10_000 })
   const touched = new LRUCache<string, number>({ max: 10_000 })
   /** The number of look-ups of unknown keys that are under way, by client. */
   const underway = new Map<string, number>()
@@ -86,8 +86,8 @@ export function createKeyAuthentication({
       return 'wrong'
     }
     const { hash: _hash, networks, ...key } = row
-    const found = { key, isWithin: networks === null ? () => true : createTrust(networks) }
-    known.set(name, { ...found, askedAt })
+    const found = { key, isWithin: networks === null ? () => true : createTrust(networks), askedAt }
+    known.set(name, found)
     return found
   }
 
@@ -105,9 +105,12 @@ export function createKeyAuthentication({
     const hash = apiKeyHash(text)
     const name = Buffer.from(hash).toString('base64')
     const kept = known.get(name)
-    const isFresh = kept !== undefined && now() - kept.askedAt < knownMs
+    const began = now()
+    const isFresh = ({ askedAt }: KnownKey) => askedAt >= began || now() - askedAt < knownMs
     if (kept === undefined && attempts?.exhausted(client) !== undefined) return { ok: false, because: 'busy' }
-    const found = isFresh ? kept : await lookUp(name, hash, client)
+    let found = kept !== undefined && isFresh(kept) ? kept : await lookUp(name, hash, client)
+    // A look-up of another request may have begun before a revocation.
+    if (typeof found !== 'string' && !isFresh(found)) found = await lookUp(name, hash, client)
     if (typeof found === 'string') return { ok: false, because: found }
     if (!found.isWithin(address)) return { ok: false, because: 'elsewhere' }
     touch(found.key)
@@ -115,7 +118,8 @@ export function createKeyAuthentication({
   }
 }
 
-type KnownKey = Readonly<{ key: ApiKey; isWithin: (address: string) => boolean }>
+/** `askedAt` is the moment when its look-up began. */
+type KnownKey = Readonly<{ key: ApiKey; isWithin: (address: string) => boolean; askedAt: number }>
 
 /** Makes a key: the text, which is shown once, and the hash that is stored. */
 export function newApiKey(): { readonly text: string; readonly hash: Uint8Array } {
