@@ -75,7 +75,8 @@ export function createVerdicts({
   readonly log: Log
   readonly now?: () => number
 }): Verdicts {
-  const rendered = new LRUCache<string, Rendered>({ max: maxEntries })
+  const maxSize = Math.max(maxEntries * entryBytes, longestBytes)
+  const rendered = new LRUCache<string, Rendered>({ max: maxEntries, maxSize, sizeCalculation: bytesOf })
 
   function answer(tokenId: bigint): Promise<VerdictAnswer | null> {
     return traced({ name: 'verdict' }, async () => {
@@ -167,6 +168,17 @@ export function createVerdicts({
       return head === undefined || !known.asset.current ? undefined : pinned(known, head)
     },
   }
+}
+
+/** Memory of one verdict for which `maxEntries` stands, in bytes, and the least memory for all: any verdict fits in. */
+const entryBytes = 1_500
+const longestBytes = 1_000_000
+/** Bytes of a verdict beside its text: objects, short texts and the place in the cache. */
+const otherBytes = 1_300
+
+/** Returns the bytes in memory. The body and the verdict each have the text; V8 takes two bytes a character where one is not Latin-1. */
+function bytesOf({ body }: Rendered): number {
+  return otherBytes + 2 * body.length * (/[^\0-\xff]/.test(body) ? 2 : 1)
 }
 
 /** Attempts to read many tokens at one block. */

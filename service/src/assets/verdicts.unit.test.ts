@@ -317,6 +317,22 @@ describe('a verdict that is ready', () => {
       [false, true, true],
     )
   })
+
+  it('takes 1.5 kB of memory on the average at most, however long its text is', async () => {
+    const maxEntries = 1_000
+    const { state, verdicts } = world(asset({}, metadataHash), maxEntries)
+    state.texts.set(metadataHash, JSON.stringify({ description: '真皮手提包黄铜配件'.repeat(400) }))
+    const keys = Array.from({ length: 300 }, (_, at) => String(at + 1))
+    for (const key of keys) {
+      state.asset = { ...asset({}, metadataHash), tokenId: BigInt(key) }
+      await verdicts.answer(BigInt(key))
+    }
+    const kept = keys.map((key) => verdicts.ready(key)).filter((answer) => answer !== undefined)
+    assert.notEqual(verdicts.ready('300'), undefined)
+    // The body and the verdict both have the text, with two bytes for each character.
+    const bytes = kept.reduce((sum, { body }) => sum + 2 * 2 * body.length, 0)
+    assert.ok(bytes > 1_000_000 && bytes <= maxEntries * 1_500, `${kept.length} verdicts take ${bytes} bytes`)
+  })
 })
 
 describe('the verdict on the token of a tag', () => {

@@ -64,6 +64,6 @@ export const chainSettings = z.object({
   cacheEntries: setting(
     'CHAIN_CACHE_ENTRIES',
     whole(1, 10_000_000, 100_000),
-    'Most verdicts kept in memory (about 1.5 kB each).',
+    'Verdicts kept in memory: at most so many, and together 1.5 kB for each of them (100000: 150 MB).',
   ),
 })
