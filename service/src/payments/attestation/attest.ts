@@ -111,11 +111,15 @@ function factsOf({ token_id, state_code, owner_commitment, chainRef }: Verdict, 
 
 type StoredProof = { readonly attestation?: { readonly signer?: unknown; readonly v2?: AssetAttestationTypedData } }
 
-/** Returns whether a proof that this key signed earlier states these facts; its block and time are its own. */
+/** A proof that is older than so many seconds is signed anew: buyers take none that is much older. */
+const mostAgeSeconds = 60
+
+/** Returns whether a proof that this key signed a moment ago states these facts; its block and time are its own. */
 function isTrueStill(proof: string, facts: ReturnType<typeof factsOf>, key: AttestationKey): boolean {
   const { attestation: { signer, v2 } = {} } = JSON.parse(proof) as StoredProof
   if (v2 === undefined || signer !== checksumAddress(key.address)) return false
   const { blockNumber, blockHash, issuedAt } = v2.message
+  if (facts.issuedAt - Number(issuedAt) > mostAgeSeconds) return false
   const { domain, message } = assetAttestationTypedData({ ...facts, blockNumber, blockHash, issuedAt })
   return isDeepStrictEqual([v2.domain, v2.message], [domain, message])
 }

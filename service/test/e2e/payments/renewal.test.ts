@@ -116,6 +116,18 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     await rotated.close()
   })
 
+  it('gets a new signature once the proof is more than a minute old, because buyers take no old one', async () => {
+    const { token, sold } = await loseProof()
+    const later = await world.open({ now: () => Date.now() + 61_000 })
+    const next = await buySettled(later.url, token, await sign(payer))
+    const issuedAt = ({ body }: Answered) =>
+      (body['attestation'] as { v2: { message: { issuedAt: string } } }).v2.message.issuedAt
+    assert.ok(Number(issuedAt(next)) - Number(issuedAt(sold)) > 60)
+    assert.deepEqual([next.status, next.body.payment], [200, sold.body.payment])
+    assert.equal(await charged(), price)
+    await later.close()
+  })
+
   it('gets the answer that another process has stored meanwhile', async () => {
     const { token, sold } = await loseProof()
     await world.flag(token, stolen)
