@@ -262,8 +262,8 @@ async function recheckRecord(form) {
 }
 
 /**
- * Says when the record gets another owner, by this offer or another, or when the offer does not stand any more. It looks for a quarter of an
- * hour, while the page is seen. It asks for the offer less often, because that takes from the budget of taps.
+ * Says when the record gets another owner, or the offer does not stand any more. It looks for a quarter of an hour, while the page is seen.
+ * It asks for the offer less often, because that takes from the budget of taps.
  */
 async function watchOwner(place) {
   let first

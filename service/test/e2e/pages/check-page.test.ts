@@ -162,7 +162,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
 
   it('leaves open what a list without an end, in another encoding, or a record of another item says', async () => {
     const jws = await jwtOf('claimed')
-    const [{ statusListCredential = '' }] = [payloadOf(jws)['credentialStatus'] ?? []].flat() as [
+    const [{ statusListCredential }] = [payloadOf(jws)['credentialStatus'] ?? []].flat() as [
       { statusListCredential: string },
     ]
     const answer = await fetch(statusListCredential, { headers: { Accept: 'application/vc+jwt' } })
