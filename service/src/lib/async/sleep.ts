@@ -1,5 +1,6 @@
 /** Pauses and polling. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { msUntil } from './deadline.ts'
 
 export type SleepOptions = {
   /** Ends the pause early when it aborts. */
@@ -27,7 +28,7 @@ export async function poll<T>(
     if (answer !== undefined && answer !== null && answer !== false)
       return answer as Exclude<T, undefined | null | false | void>
     if (isLast) return undefined
-    const left = until - performance.now()
+    const left = msUntil(until)
     isLast = left <= everyMs
     await sleep(Math.min(everyMs, Math.ceil(left))) // a timer of 0.3 ms would not wait
   }

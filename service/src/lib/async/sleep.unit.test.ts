@@ -35,6 +35,18 @@ describe('polling', () => {
     assert.ok((askedAt[1] ?? 0) >= 24, `the last call was at ${askedAt[1]} ms`)
   })
 
+  it('pauses for no negative time after a call that outlasts the timeout', async () => {
+    const warned: string[] = []
+    const note = ({ message }: Error) => warned.push(message)
+    process.on('warning', note)
+    const outlasts = () => {
+      for (const began = performance.now(); performance.now() - began < 10;);
+    }
+    await poll(outlasts, { everyMs: 1, timeoutMs: 1 })
+    process.off('warning', note)
+    assert.deepEqual(warned, [])
+  })
+
   it('rejects with the error of a call', async () => {
     const fails = () => Promise.reject(new Error('no'))
     await assert.rejects(poll(fails, { everyMs: 1, timeoutMs: 1 }), /no/)
