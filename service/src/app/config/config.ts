@@ -39,8 +39,6 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'CHAIN_TRUST=proof needs CHAIN_INTERFACE=registry and CHAIN_CODE_HASH: the storage of another contract means something else.',
     )
-  if (config.proofBundle && chain.codeHash === null)
-    throw new ConfigError('PROOF_BUNDLE=on needs CHAIN_CODE_HASH: a proof is of the storage of known code.')
   if (chain.cache === 'events' && chain.interface !== 'registry')
     throw new ConfigError(
       'CHAIN_CACHE=events needs CHAIN_INTERFACE=registry: another contract may change a record without an event.',
@@ -79,12 +77,14 @@ export function readConfig(env: Environment) {
 }
 
 /**
- * Reads the environment of a process that serves. A gateway among its roles needs the keys that settle and claim; commands and processes
- * of other roles only name the gateway, and have none of them.
+ * Reads the environment of a process that serves. Proof bundles need the hash of the code; commands serve none. A gateway among its roles
+ * needs the keys that settle and claim; commands and processes of other roles only name the gateway, and have none of them.
  */
 export function readServiceConfig(env: Environment): Config {
   const config = readConfig(env)
   if (config.roles.has('gateway')) assertSettles(config)
+  if (config.proofBundle && config.chain.codeHash === undefined)
+    throw new ConfigError('PROOF_BUNDLE=on needs CHAIN_CODE_HASH: a proof is of the storage of known code.')
   return config
 }
 

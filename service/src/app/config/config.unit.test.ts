@@ -109,8 +109,10 @@ describe('the configuration', () => {
   })
 
   it('offers proofs of known code only', () => {
-    assert.equal(readConfig({ PROOF_BUNDLE: 'on', CHAIN_CODE_HASH: `0x${'ab'.repeat(32)}` }).proofBundle, true)
-    assert.throws(() => readConfig({ PROOF_BUNDLE: 'on' }), /PROOF_BUNDLE=on needs CHAIN_CODE_HASH/)
+    const withHash = { PROOF_BUNDLE: 'on', CHAIN_CODE_HASH: `0x${'ab'.repeat(32)}` }
+    assert.equal(readServiceConfig(withHash).proofBundle, true)
+    assert.throws(() => readServiceConfig({ PROOF_BUNDLE: 'on' }), /PROOF_BUNDLE=on needs CHAIN_CODE_HASH/)
+    assert.equal(readConfig({ PROOF_BUNDLE: 'on' }).proofBundle, true) // of npm start, which finds out the hash
   })
 
   it('takes the roles of a process', () => {

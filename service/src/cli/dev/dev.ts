@@ -63,8 +63,7 @@ export function devCommand(): Command {
 
 async function dev(): Promise<void> {
   const env = { ...demonstration, ...process.env }
-  // CHAIN_CODE_HASH, which proof bundles need, is known when the contract is deployed.
-  const { dataDir, store, hosts, keys, localChain, logLevel } = readConfig({ ...env, PROOF_BUNDLE: 'off' })
+  const { dataDir, store, hosts, keys, localChain, logLevel } = readConfig(env)
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   warnOfNames(log)
   const signals = handleSignals()

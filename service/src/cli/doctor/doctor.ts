@@ -1,6 +1,6 @@
 /** `touchstone doctor`: what keeps the service of these settings from its work, and the remedy. It changes nothing. */
 import type { Command } from 'commander'
-import { ConfigError, readServiceConfig, type Config } from '../../app/config/config.ts'
+import { ConfigError, readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
 import { misspeltSettings } from './misspelt.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
@@ -29,14 +29,16 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
 
 /** Checks what these settings name. */
 export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
-  const config = settingsOf(env)
+  const named = settingsOf(readConfig, env)
   const idle = misspeltSettings(env).map(({ name, meant }) =>
     warning('settings', `${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`),
   )
-  if ('state' in config) return [checkNode(), config, ...idle]
-  const holder = await holderOf(config.dataDir).catch(() => null)
+  if ('state' in named) return [checkNode(), named, ...idle]
+  const holder = await holderOf(named.dataDir).catch(() => null)
   const isRunning = holder !== null
-  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid), ...idle]
+  if (isRunning && named.chain.rpcUrls.length === 0) return [checkNode(), unchecked(holder.pid), ...idle]
+  const config = settingsOf(readServiceConfig, env)
+  if ('state' in config) return [checkNode(), config, ...idle]
   const checks = await Promise.all([
     findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
     findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
@@ -64,13 +66,17 @@ const idleQuorum = warning(
   'Set CHAIN_TRUST to quorum or proof, or remove CHAIN_QUORUM.',
 )
 
-/** The service of `npm start` makes its own settings. */
-const demonstration = (pid: number): Finding =>
-  ok('settings', `Process ${pid} serves this folder with settings of its own, such as those of npm start.`)
+/** The service of `npm start` makes its own settings, and another one may have been given them elsewhere. */
+const unchecked = (pid: number): Finding =>
+  warning(
+    'settings',
+    `Process ${pid} serves this folder with settings of its own, which were not checked.`,
+    'Run touchstone doctor with those settings; npm start makes its own.',
+  )
 
-function settingsOf(env: NodeJS.ProcessEnv): Config | Finding {
+function settingsOf(read: typeof readConfig, env: NodeJS.ProcessEnv): Config | Finding {
   try {
-    return readServiceConfig(env)
+    return read(env)
   } catch (error) {
     if (error instanceof ConfigError)
       return wrong('settings', error.message, 'Correct it; touchstone serve --help lists every setting.')
@@ -92,6 +98,8 @@ function format(findings: readonly Finding[]): string {
   const count = findings.filter(({ state }) => state === 'wrong').length
   return [
     ...lines,
-    count === 0 ? 'Nothing is wrong.' : `${count} ${count === 1 ? 'thing is' : 'things are'} wrong.`,
+    count === 0
+      ? `Nothing is wrong in the ${findings.length} things that were checked.`
+      : `${count} ${count === 1 ? 'thing is' : 'things are'} wrong.`,
   ].join('\n')
 }

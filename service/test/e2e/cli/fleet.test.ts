@@ -34,8 +34,11 @@ describe('a fleet of tags by commands alone', () => {
   after(() => service?.stop())
 
   type Run = (...argv: string[]) => Promise<Ran>
-  /** Containers of other roles have the address that is paid, and no key of the gateway. */
-  const paid = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
+  /**
+   * Containers of other roles have the address that is paid, and no key of the gateway. The bundles of the demonstration need a hash that only
+   * its service knows.
+   */
+  const paid = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, PROOF_BUNDLE: 'on' }
   const asProcess: Run = (...argv) => touchstone(argv, { ...paid, DATA_DIR: dataDir }, folder).ended
 
   const okOf =
@@ -66,6 +69,13 @@ describe('a fleet of tags by commands alone', () => {
       await ok('tag', 'template', '--host', 'verify.example.com'),
       /^picc offset +35\nmac input offset +73\nmac offset +73\nfile settings +4000E0C1FF12230000490000490000$/m,
     )
+  })
+
+  it('is not checked by touchstone doctor without the settings of the service, which says so', async () => {
+    const { exit, out } = await asProcess('doctor')
+    assert.match(out, /^ *warning +settings +Process \d+ serves this folder with settings of its own/m)
+    assert.match(out, /^Nothing is wrong in the 2 things that were checked\.$/m)
+    assert.equal(exit, 0)
   })
 
   let tokenOf: (n: number) => string
