@@ -30,6 +30,7 @@ import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
 import type { BrandTheme } from '../pages/brands/theme.ts'
 import { readThemes } from './themes.ts'
+import type { Issuer } from '../passport/signing/issuer.ts'
 import {
   createStatusBits,
   createStatusIndexes,
@@ -128,6 +129,9 @@ export type Components = StoreComponents & {
   readonly reportTickets: TapTickets | undefined
   readonly certificateTickets: TapTickets | undefined
 }
+
+/** The components of a service, which has opened the keys of the issuer. */
+export type ServiceComponents = Components & { readonly issuer: Issuer }
 
 /** Opens the components for a service, or for a command of the CLI that needs the chain. Throws a ConfigError for a setting that is missing. */
 export async function openComponents(

@@ -53,7 +53,7 @@ import { readSecretHeaders } from '../payments/facilitator/headers.ts'
 import { createNonceSlots } from '../payments/facilitator/slots.ts'
 import { openHolder } from '../payments/holder.ts'
 import { createPaymentLedger } from '../payments/ledger.ts'
-import type { Components } from './components.ts'
+import type { ServiceComponents } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
 import { channelKeys, facilitatorAccounts } from './keys.ts'
 import type { Limits } from './limits.ts'
@@ -71,7 +71,7 @@ export type OpenHost = Readonly<{
 
 type Opening = Readonly<{
   config: Config
-  components: Components
+  components: ServiceComponents
   urls: HostUrls
   limits: Limits
   metrics: Metrics | undefined
@@ -336,7 +336,7 @@ export async function trustedDocumentsOf({ graphql: { persisted } }: Config, sch
 const headWaitMs = 2_000
 
 /** The head is the reader's own where it was resolved lately. */
-async function readChainStatus({ indexer, reader, source }: Components) {
+async function readChainStatus({ indexer, reader, source }: ServiceComponents) {
   const [{ fault }, head] = await Promise.all([
     indexer.status(),
     reader.head() ?? source.head({ deadline: performance.now() + headWaitMs }).catch(() => null),

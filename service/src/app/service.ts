@@ -10,7 +10,7 @@ import { type Log, withErrorCount } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
 import { didOf } from '../passport/did-document.ts'
 import { auditHeadFile, createHeadSigner } from './audit-heads.ts'
-import { type ComponentOverrides, type Components, openComponents } from './components.ts'
+import { type ComponentOverrides, openComponents, type ServiceComponents } from './components.ts'
 import { type Config, localUrl } from './config/config.ts'
 import type { HostName } from '../discovery/instance.ts'
 import { hosts, type OpenHost } from './hosts.ts'
@@ -22,7 +22,7 @@ import type { Tracing } from './tracing/tracing.ts'
 export type Service = AsyncDisposable & {
   /** URLs of the hosts, without a slash at the end. Also of hosts that another process serves, where they are configured. */
   readonly urls: Readonly<Record<HostName, string>>
-  readonly components: Components
+  readonly components: ServiceComponents
   /** Accepts no new connection; open ones are served. */
   readonly stopAccepting: () => void
   /** Stops accepting, answers what was accepted, closes every component. Requests in flight get at most `withinMs`. */
@@ -36,7 +36,8 @@ export async function startService(config: Config, output: Log, overrides: Compo
   await warmUpNextTick()
   await using opened = new AsyncDisposableStack()
   const tracing = await openTraces(config, log, opened)
-  const components = opened.use(await openComponents(config, log, overrides))
+  const parts = opened.use(await openComponents(config, log, overrides))
+  const components = { ...parts, issuer: await parts.issuerKeys() }
   const limits = opened.use(await openLimits(config, log.child('limits')))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
   // Links name the ports, which are known only when all listen. A request that comes before its host is open waits.
@@ -148,7 +149,7 @@ async function openMetrics({
   opened,
 }: {
   readonly config: Config
-  readonly components: Components
+  readonly components: ServiceComponents
   readonly limits: Limits
   readonly tracing: Tracing | undefined
   readonly errors: () => number
@@ -176,7 +177,7 @@ async function openMetrics({
   return metrics
 }
 
-function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics): Components['resolveTap'] {
+function countTaps(resolveTap: ServiceComponents['resolveTap'], { countTap }: Metrics): ServiceComponents['resolveTap'] {
   return async (request) => {
     if (request.consume === false) return resolveTap(request)
     const presented = await resolveTap(request).catch((error: unknown) => {
@@ -191,7 +192,7 @@ function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics):
 const dayMs = 86_400_000
 
 /** Writes the head of the audit trail to the log, at the start and once a day. Logs are kept apart from the database. */
-function logAuditHead({ database }: Components, log: Log): NodeJS.Timeout {
+function logAuditHead({ database }: ServiceComponents, log: Log): NodeJS.Timeout {
   const write = () =>
     void auditHead(database).then(
       (head) => log.info('audit head', { head: formatHead(head) }),
@@ -206,7 +207,7 @@ const hourMs = 3_600_000
 /** Signs the head of the audit trail once a day, whenever this process started. */
 function keepSigningHeads(
   { dataDir }: Config,
-  { database, issuer }: Components,
+  { database, issuer }: ServiceComponents,
   { verification }: Service['urls'],
   log: Log,
 ): NodeJS.Timeout {
@@ -216,7 +217,7 @@ function keepSigningHeads(
 }
 
 /** A stolen key has all roles of its account. The published keys of a demonstration are known to everybody anyway. */
-function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log): void {
+function warnOfSharedKeys({ demo }: Config, { roleKeys }: ServiceComponents, log: Log): void {
   for (const roles of demo ? [] : sharedRoles(roleKeys))
     log.warn('roles share a key: give each one of its own (ISSUER_KEY and so on)', { roles: roles.join(', ') })
 }
@@ -226,7 +227,7 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
  * left behind. Then it carries out what was approved before a crash, whether or not all writes were recovered. A pass that takes longer, as
  * over a slow provider, is not joined by others.
  */
-function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
+function keepRecovering({ writer, approvals }: Pick<ServiceComponents, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
   const everyMs = 30_000
   const pass = singleFlight((signedMs: number) => writer.recover({ signedMs }).finally(approvals.resume))
   const recover = (signedMs: number) => {
@@ -242,7 +243,7 @@ function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'appr
  * Takes back the taps of batches that were revoked, also where the revoking command or process ended before. Every process looks once a
  * minute, because the one that indexes may lack the pepper of the tags. Returns the function that ends it.
  */
-function keepTakingBackTaps({ revokedTaps }: Pick<Components, 'revokedTaps'>, log: Log): () => Promise<void> {
+function keepTakingBackTaps({ revokedTaps }: Pick<ServiceComponents, 'revokedTaps'>, log: Log): () => Promise<void> {
   const ended = new AbortController()
   const pass = singleFlight(() => revokedTaps.settle(ended.signal))
   const look = () =>

@@ -39,7 +39,8 @@ import { type KeyStores, openKeyStores } from './keys.ts'
 export type StoreComponents = {
   readonly keyStores: KeyStores
   readonly tagKeys: TagKeyStore
-  readonly issuer: Issuer
+  /** Opens the keys at the first call: commands on tags and products sign no passports, and need none. */
+  readonly issuerKeys: () => Promise<Issuer>
   /** Opens the keys at the first call: only a process that signs attestations, or names their key, needs them. */
   readonly attestationKeys: () => Promise<AttestationKeys>
   readonly database: Database
@@ -127,7 +128,7 @@ async function openKeys(
   { database, tags, keyStores }: Pick<StoreComponents, 'database' | 'tags' | 'keyStores'>,
   log: Log,
   opened: AsyncDisposableStack,
-): Promise<Pick<StoreComponents, 'tagKeys' | 'issuer' | 'attestationKeys'>> {
+): Promise<Pick<StoreComponents, 'tagKeys' | 'issuerKeys' | 'attestationKeys'>> {
   const { kek, previousKek } = config.tap
   const keyFile = kek === null ? null : { kek, previousKek, demo: config.demo }
   const folder = join(config.dataDir, 'keys')
@@ -157,21 +158,22 @@ async function openKeys(
         remedy: 'a backup from before was restored: run touchstone tag batch revoke <id> for each',
       }),
   })
-  const issuer = await openIssuer({
-    folder,
-    signing: config.passport.signing && config.roles.has('verification'),
-    published: issuerKeyStore(database),
-    keyStore: keyStores('issuer'),
-    alone,
-    onRevoked: (ids) =>
-      log.error('issuer keys were revoked by another instance', {
-        keys: ids.join(', '),
-        remedy: `copy ${issuerKeyFile(folder)} from there`,
-      }),
-  })
-  let opening: Promise<AttestationKeys> | undefined
-  const attestationKeys = () =>
-    (opening ??= openAttestationKeys({
+  const issuer = openedOnce(() =>
+    openIssuer({
+      folder,
+      signing: config.passport.signing && config.roles.has('verification'),
+      published: issuerKeyStore(database),
+      keyStore: keyStores('issuer'),
+      alone,
+      onRevoked: (ids) =>
+        log.error('issuer keys were revoked by another instance', {
+          keys: ids.join(', '),
+          remedy: `copy ${issuerKeyFile(folder)} from there`,
+        }),
+    }),
+  )
+  const attestation = openedOnce(() =>
+    openAttestationKeys({
       folder,
       database,
       privateKey: config.gateway.attestationKey,
@@ -182,21 +184,32 @@ async function openKeys(
       demo: config.demo,
       // Only processes that sell attestations make a key, because it must be where it signs.
       mayMake: config.roles.has('gateway') || config.store.databaseUrl === null,
-    }).catch((error: unknown) => {
-      opening = undefined // the next call tries again
-      throw error
-    }))
+    }),
+  )
 
   /** Keys of one kind that cannot be loaded do not keep the others from being loaded. */
   async function reload(): Promise<void> {
-    const reloads = [tagKeys.reload(), issuer.reload(), Promise.resolve(opening).then((keys) => keys?.reload())]
+    const reloads = [tagKeys.reload(), issuer.reload(), attestation.reload()]
     const failed = (await Promise.allSettled(reloads)).filter((result) => result.status === 'rejected')
     if (failed.length > 0) throw new Error(failed.map(({ reason }) => reasonOf(reason)).join('; '))
   }
   // An edit of a file in its place, or a copy over it, does not change the folder.
   opened.defer(watchPaths([folder, tagKeyFile(folder), issuerKeyFile(folder)], reload, log))
   if (database.dialect !== 'pglite') opened.defer(followRevocations(issuer, log))
-  return { tagKeys, issuer, attestationKeys }
+  return { tagKeys, issuerKeys: issuer.get, attestationKeys: attestation.get }
+}
+
+/** Opens keys at the first call of `get`. After a failure the next call tries again. `reload` has nothing to do before. */
+function openedOnce<T extends { readonly reload: () => Promise<void> }>(open: () => Promise<T>) {
+  let opening: Promise<T> | undefined
+  return {
+    get: (): Promise<T> =>
+      (opening ??= open().catch((error: unknown) => {
+        opening = undefined
+        throw error
+      })),
+    reload: async (): Promise<void> => (await opening)?.reload(),
+  }
 }
 
 /**
@@ -230,7 +243,7 @@ function watchPaths(paths: readonly string[], reload: () => Promise<void>, log: 
 const revocationsMs = 5_000
 
 /** Takes over revocations of issuer keys. Returns the function that ends it. A database that is away is logged once. */
-function followRevocations(issuer: Issuer, log: Log): () => Promise<void> {
+function followRevocations(issuer: Pick<Issuer, 'reload'>, log: Log): () => Promise<void> {
   const read = singleFlight(() => issuer.reload())
   let isNoted = false
   const noteFailure = (error: unknown) => {

@@ -90,13 +90,15 @@ async function verify(
 }
 
 /** Reads the heads that the issuer signed each day. Throws for one that it did not sign. */
-async function signedHeads({ dataDir, store: { issuer }, io }: Session): Promise<readonly SignedHead[]> {
+async function signedHeads({ dataDir, store, io }: Session): Promise<readonly SignedHead[]> {
   const { auditHeadFile, openHead, readHeads } = await import('../app/audit-heads.ts')
   const file = auditHeadFile(dataDir)
   const heads: SignedHead[] = []
   let revoked = 0
-  for (const line of await readHeads(file)) {
-    const opened = await openHead(line, issuer.keys())
+  const lines = await readHeads(file)
+  const keys = lines.length === 0 ? [] : (await store.issuerKeys()).keys()
+  for (const line of lines) {
+    const opened = await openHead(line, keys)
     if (opened.ok) heads.push(opened.head)
     else if (opened.because === 'revoked') revoked += 1
     else throw new CommandError(`${file} holds a head that this issuer did not sign: «${line.slice(0, 40)}…»`)
@@ -105,9 +107,9 @@ async function signedHeads({ dataDir, store: { issuer }, io }: Session): Promise
   return heads
 }
 
-async function openGiven({ store: { issuer } }: Session, line: string): Promise<SignedHead> {
+async function openGiven({ store }: Session, line: string): Promise<SignedHead> {
   const { openHead } = await import('../app/audit-heads.ts')
-  const opened = await openHead(line, issuer.keys())
+  const opened = await openHead(line, (await store.issuerKeys()).keys())
   if (opened.ok) return opened.head
   const reason = opened.because === 'revoked' ? 'its key is revoked' : 'this issuer did not sign it'
   throw new CommandError(`The signed head counts for nothing: ${reason}.`)
@@ -118,10 +120,10 @@ function describeHead(head: AuditHead | SignedHead): string {
   return `${formatHead(head)}${signed}`
 }
 
-async function head({ store: { database, issuer }, baseUrl, io }: Session, { json }: { json?: true }): Promise<void> {
+async function head({ store: { database, issuerKeys }, baseUrl, io }: Session, { json }: { json?: true }): Promise<void> {
   const { signHead } = await import('../app/audit-heads.ts')
   const now = await auditHead(database)
-  const signed = await signHead(issuer, didOf(baseUrl), now, Date.now())
+  const signed = await signHead(await issuerKeys(), didOf(baseUrl), now, Date.now())
   if (json === true) return io.out(formatJson({ head: now, signed }))
   io.out(`head ${formatHead(now)}`)
   if (signed !== null) io.out(`signed ${signed}`)

@@ -55,7 +55,7 @@ export function commandRunner({ config, service }: { readonly config: Config; re
     let exit = 0
     const program = new Command('touchstone')
     const run: RunWork = async (work) => {
-      exit = (await work({ ...base, io })) ?? 0
+      exit = (await work({ ...base, io, inService: true })) ?? 0
     }
     const runBare: RunBare = async (work) => {
       exit = (await work({ io, config, running: components.database })) ?? 0

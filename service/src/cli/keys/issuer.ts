@@ -51,8 +51,9 @@ The keys are in DATA_DIR/keys/issuer.jwks.json. Copy it to instances with a fold
 type Options = { readonly json?: true }
 
 async function list({ store, io }: Session, { json }: Options): Promise<void> {
-  await store.issuer.reload()
-  const keys = store.issuer.keys()
+  const issuer = await store.issuerKeys()
+  await issuer.reload()
+  const keys = issuer.keys()
   if (json === true) return io.out(formatJson(keys.map(toListed)))
   if (keys.length === 0)
     return io.out('There is no issuer key yet: set PASSPORT_SIGNING=on, or touchstone issuer rotate')
@@ -61,12 +62,12 @@ async function list({ store, io }: Session, { json }: Options): Promise<void> {
 }
 
 async function change(session: Session, wanted: IssuerKeyChange, options: Options): Promise<void> {
-  const { store } = session
-  const before = new Set(store.issuer.keys().map(({ id }) => id))
-  const refused = await store.issuer.change(wanted)
+  const issuer = await session.store.issuerKeys()
+  const before = new Set(issuer.keys().map(({ id }) => id))
+  const refused = await issuer.change(wanted)
   if (refused !== null) throw new CommandError(refused)
   if (options.json === true) return list(session, options)
-  const added = store.issuer.keys().filter(({ id }) => !before.has(id))
+  const added = issuer.keys().filter(({ id }) => !before.has(id))
   if (wanted.kind === 'retire') session.io.out(`${wanted.id} signs no more. What it signed stays valid.`)
   if (wanted.kind === 'revoke') session.io.out(`${wanted.id} is revoked: nothing that it signed is valid.`)
   for (const { id, algorithm } of added) session.io.out(`${id} (${algorithm}) signs from now on.`)

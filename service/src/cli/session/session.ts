@@ -22,6 +22,8 @@ import { acquireDataFolder } from './data-directory-lock.ts'
 /** The environment of a command. */
 export type Session = {
   readonly io: CommandIo
+  /** A running service executes the command, with the settings of its own process. */
+  readonly inService?: true
   readonly dataDir: string
   /** URL of the verification host, without a slash at the end. */
   readonly baseUrl: string

@@ -6,6 +6,7 @@ import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
+import { noStationKek } from '../../tap/keys/station.ts'
 import { batchBrands, tagStore } from '../../tap/tag-registry.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'
@@ -76,12 +77,12 @@ export function batchCommand(run: RunWork): Command {
   ])
 }
 
-async function create({ store, io }: Session, id: string, options: CreateOptions): Promise<void> {
+async function create({ store, io, inService }: Session, id: string, options: CreateOptions): Promise<void> {
   const { demo = false, macInput, epoch, systemId, brand, json } = options
   if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId })
-  if (!made.ok) throw new CommandError(made.error)
+  if (!made.ok) throw new CommandError(inService && made.error === noStationKek ? noStationKekInService : made.error)
   if (brand !== undefined) await store.tags.setBatchBrands(id, brand)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
@@ -96,6 +97,10 @@ async function create({ store, io }: Session, id: string, options: CreateOptions
       'Keep STATION_KEK and station/station.keys where chips are written: without both none of its chips can be changed.',
     )
 }
+
+/** The service has the settings of its own start, whatever the shell of the command has. */
+const noStationKekInService =
+  'The running service, which executes this command, has no STATION_KEK. Make the batch in a process of its own, with STATION_KEK and another DATA_DIR: docs/deployment.md shows the command for each deployment. With the embedded database stop the service first, and keep its DATA_DIR.'
 
 type BrandsOptions = { readonly brand?: readonly string[]; readonly any?: true; readonly json?: true }
 

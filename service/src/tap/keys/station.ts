@@ -66,7 +66,8 @@ export function createStation({ path, kek, former }: StationOptions): Station {
   }
 }
 
-const noStationKek =
+/** The sentence for a batch that is made without STATION_KEK. */
+export const noStationKek =
   'STATION_KEK is not set, so that the application keys of a batch cannot be sealed. Make batches where chips are written, with a DATA_DIR of that machine and STATION_KEK (openssl rand -hex 32); verifiers need neither.'
 
 async function readMasters(

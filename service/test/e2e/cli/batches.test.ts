@@ -246,6 +246,19 @@ describe('touchstone tag batch rekey', () => {
   })
 })
 
+describe('touchstone tag batch create', () => {
+  it('says that the running service has no STATION_KEK, whatever the shell has, and how to make the batch', async (t) => {
+    const verifier = await startWorld({ env: { STATION_KEK: '' } })
+    t.after(() => verifier.end())
+    const { ok, refused } = assertionsOf(commandsOf(verifier))
+    assert.match(
+      await refused('tag', 'batch', 'create', 'spring'),
+      /^The running service, which executes this command, has no STATION_KEK\..*docs\/deployment\.md/,
+    )
+    await ok('tag', 'batch', 'create', 'software', '--demo')
+  })
+})
+
 describe('touchstone key rotate-kek', () => {
   it('seals the key files under a new key that a file holds, and the batches stay', async () => {
     const folder = testFolder()

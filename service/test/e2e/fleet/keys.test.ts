@@ -1,11 +1,11 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { appendFile, copyFile, cp, utimes, writeFile, rm } from 'node:fs/promises'
+import { appendFile, copyFile, cp, readdir, utimes, writeFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
-import { touchstone } from '../../support/processes/cli.ts'
+import { aloneCommandsOf, assertionsOf, touchstone } from '../../support/processes/cli.ts'
 import { makeReadOnly } from '../../support/read-only.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
@@ -53,6 +53,13 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     opened.push(parts)
     return parts
   }
+
+  /** A service opens the keys of the issuer at its start. */
+  async function openSigning(...args: Parameters<typeof open>) {
+    const parts = await open(...args)
+    return { ...parts, issuer: await parts.issuerKeys() }
+  }
+  type Signing = Awaited<ReturnType<typeof openSigning>>
 
   it('of a new batch are taken over by every process that shares the folder', async () => {
     const [one, other] = [await open('shared'), await open('shared')]
@@ -142,25 +149,37 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
 
   it('of the issuer are all kept when processes that share the folder rotate them together', async () => {
     const signing = { PASSPORT_SIGNING: 'on', DATABASE_URL: signed.url }
-    const issuers = [(await open('issuer', signing)).issuer, (await open('issuer', signing)).issuer]
+    const issuers = [(await openSigning('issuer', signing)).issuer, (await openSigning('issuer', signing)).issuer]
     const before = issuers[0]?.keys().length ?? 0
     assert.deepEqual(await Promise.all(issuers.map((issuer) => issuer.change({ kind: 'rotate' }))), [null, null])
-    const { issuer } = await open('issuer', signing)
+    const { issuer } = await openSigning('issuer', signing)
     assert.equal(issuer.keys().length, before * 3)
+  })
+
+  it('of the issuer are no matter of commands on tags: a station that lacks them makes batches', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    await own.query(`insert into issuer_key (id, public_key) values ('key-1', 'a')`)
+    const [folder, stationKek] = [join(root, 'of-chips'), `${'73'.repeat(31)}03`]
+    const keys = { TAG_KEK: kek, STATION_KEK: stationKek, PASSPORT_SIGNING: 'on' }
+    const { ok, refused } = assertionsOf(aloneCommandsOf({ DATA_DIR: folder, DATABASE_URL: own.url, ...keys }, root))
+    assert.match(await ok('tag', 'batch', 'create', 'winter'), /^Batch winter made: /)
+    assert.deepEqual(await readdir(join(folder, 'keys')), ['tag-keys.json'])
+    assert.match(await refused('issuer', 'list'), /signed with issuer keys that are not in /)
   })
 
   it('of the issuer stop the start of an instance that has others, until the file is copied there; revoked keys are so without it', async () => {
     const signing = { PASSPORT_SIGNING: 'on' }
-    const begun = await Promise.allSettled([open('issuer-a', signing), open('issuer-b', signing)])
+    const begun = await Promise.allSettled([openSigning('issuer-a', signing), openSigning('issuer-b', signing)])
     assert.deepEqual(begun.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
     const [right, wrong] = begun[0].status === 'fulfilled' ? ['issuer-a', 'issuer-b'] : ['issuer-b', 'issuer-a']
     const sentence = /signed with issuer keys that are not in .*issuer\.jwks\.json\. Copy that file/
-    await assert.rejects(open(wrong, signing), sentence)
-    await assert.rejects(open('issuer-c', signing), sentence)
-    await open('issuer-c', { ...signing, ONLY: 'graphql' })
+    await assert.rejects(openSigning(wrong, signing), sentence)
+    await assert.rejects(openSigning('issuer-c', signing), sentence)
+    await openSigning('issuer-c', { ...signing, ONLY: 'graphql' })
     await cp(join(root, right, 'keys'), join(root, wrong, 'keys'), { recursive: true })
     const lines: string[] = []
-    const [copy, first] = [await open(wrong, signing, lines), await open(right, signing)]
+    const [copy, first] = [await openSigning(wrong, signing, lines), await openSigning(right, signing)]
     assert.deepEqual(
       copy.issuer.keys().map(({ publicJwk }) => publicJwk),
       first.issuer.keys().map(({ publicJwk }) => publicJwk),
@@ -168,7 +187,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
 
     // A revocation is in force where the file is a copy from before, also after a start.
     const revoked = [{ id: 'key-2', status: 'revoked', revoked: '2026-11-20T08:00:00Z' }]
-    const revokedOf = ({ issuer }: StoreComponents) =>
+    const revokedOf = ({ issuer }: Signing) =>
       issuer.keys().flatMap((key) => {
         const { id, status, revoked: at } = key
         return status === 'revoked' ? [{ id, status, revoked: at }] : []
@@ -183,10 +202,10 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
       said.map(({ level, keys }) => [level, keys]),
       [['error', 'key-2']],
     )
-    assert.deepEqual(revokedOf(await open(wrong, signing)), revoked)
+    assert.deepEqual(revokedOf(await openSigning(wrong, signing)), revoked)
 
     await first.issuer.change({ kind: 'rotate' })
-    await assert.rejects(open(wrong, signing), sentence)
+    await assert.rejects(openSigning(wrong, signing), sentence)
   })
 
   it('that are being loaded when a process ends are loaded before its database is closed', async (t) => {
@@ -194,7 +213,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     t.after(() => own.close())
     const lines: string[] = []
     const env = { DATABASE_URL: own.url, ONLY: 'verification', PASSPORT_SIGNING: 'on' }
-    const ending = await open('ending', env, lines)
+    const ending = await openSigning('ending', env, lines)
     lines.length = 0
     const { promise: ended, resolve: end } = Promise.withResolvers<void>()
     const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
@@ -214,8 +233,8 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     t.after(() => own.close())
     const lines: string[] = []
     const env = { DATABASE_URL: own.url, ONLY: 'verification', PASSPORT_SIGNING: 'on' }
-    const [one, other] = [await open('failing', env), await open('failing', env, lines)]
-    const keysOf = ({ issuer }: StoreComponents) => issuer.keys().map(({ publicJwk }) => publicJwk)
+    const [one, other] = [await openSigning('failing', env), await openSigning('failing', env, lines)]
+    const keysOf = ({ issuer }: Signing) => issuer.keys().map(({ publicJwk }) => publicJwk)
     const before = keysOf(one)
     const folder = join(root, 'failing', 'keys')
 
