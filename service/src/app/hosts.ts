@@ -53,6 +53,7 @@ import { readSecretHeaders } from '../payments/facilitator/headers.ts'
 import { createNonceSlots } from '../payments/facilitator/slots.ts'
 import { openHolder } from '../payments/holder.ts'
 import { createPaymentLedger } from '../payments/ledger.ts'
+import type { PaymentTerms } from '../payments/x402/terms.ts'
 import type { ServiceComponents } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
 import { channelKeys, facilitatorAccounts } from './keys.ts'
@@ -187,8 +188,8 @@ function openAgentInterfaces({
 
 /** The payment gateway (spec §2.6, §4.7, §4.8). */
 async function openGatewayHost({ config, components, urls, limits, metrics, log }: Opening): Promise<OpenHost> {
-  const { payTo, price, asset, facilitatorUrl, facilitatorHeadersFile, allowHighPrice, v2Header } = config.gateway
-  if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  const { asset, facilitatorUrl, facilitatorHeadersFile, allowHighPrice, v2Header } = config.gateway
+  const terms = paymentTermsOf(config, urls.gateway)
   const keys = await components.attestationKeys()
   keys.active() // throws the reason when there is none
   if (facilitatorHeadersFile !== null) await readSecretHeaders(facilitatorHeadersFile) // throws why it cannot be used
@@ -197,14 +198,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
   const rows = { chainId, asset: asset.address, holder }
   const [channelKey, ...otherKeys] = channelKeys(config)
   const gateway = await openGateway({
-    terms: {
-      price,
-      asset: asset.address,
-      payTo,
-      resource: `${urls.gateway}/verify`,
-      tokenName: asset.name,
-      tokenVersion: asset.version,
-    },
+    terms,
     allowHighPrice,
     v2Header,
     contract: components.contract.toLowerCase() as Hex,
@@ -238,6 +232,13 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
   const onRequest = identified(withDocument('/openapi.json', openApiDocument(urls), gateway.onRequest))
   const owned = opened.move()
   return { onRequest, close: () => owned.disposeAsync() }
+}
+
+/** Throws a ConfigError without an address that is paid. */
+export function paymentTermsOf({ gateway: { payTo, price, asset } }: Config, gatewayUrl: string): PaymentTerms {
+  if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  const token = { asset: asset.address, tokenName: asset.name, tokenVersion: asset.version }
+  return { price, payTo, resource: `${gatewayUrl}/verify`, ...token }
 }
 
 /** Unknown keys that one client may try in a minute. */

@@ -3,11 +3,13 @@ import { checksumAddress, type Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import { formatUnits } from 'viem'
 import { sharedRoles } from '../app/keys.ts'
+import type { Components } from '../app/components.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import { readRegistryVersion } from '../chain/transactions/registry-version.ts'
 import { numberFrom } from '../chain/transactions/transaction.ts'
 import { readRoles, type RegistryRole } from '../chain/transactions/roles.ts'
 import { defineCommand, defineGroup, inSession } from './session/command.ts'
+import type { CommandIo } from './session/control-client.ts'
 import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
 
@@ -42,28 +44,32 @@ const needs: Readonly<Record<OperatorRole, readonly RegistryRole[]>> = {
 type Missing = Readonly<{ role: OperatorRole; what: string; address: Hex | null; remedy: string }>
 
 async function showRoles(session: Session, { json }: { json?: true }): Promise<number> {
-  const report = await examineRoles(session)
+  const report = await examineRoles(chainOf(session), session.io)
   if (json === true) session.io.out(formatJson(report))
   else printReport(session.io.out, report)
   return report.missing.length > 0 ? 1 : 0
 }
 
 type RolesReport = Awaited<ReturnType<typeof examineRoles>>
+type Parts = Pick<Components, 'contract' | 'chainInterface' | 'indexSource' | 'roleKeys' | 'paymentRpc'> & {
+  /** Null: nobody is asked about but the keys of this service. */
+  readonly startBlock: bigint | null
+}
 
 /** Reads the holders of the roles, and compares them with the keys of this service. */
-async function examineRoles(session: Session) {
-  const { contract, chainInterface, indexSource, startBlock, roleKeys, paymentRpc } = chainOf(session)
+export async function examineRoles(parts: Parts, io: Pick<CommandIo, 'err' | 'signal'>) {
+  const { contract, chainInterface, indexSource, startBlock, roleKeys, paymentRpc } = parts
   if (chainInterface === 'foreign')
     throw new CommandError('CHAIN_CONTRACT is no registry of this project (CHAIN_INTERFACE).')
   const accounts = roleKeys.map(({ account }) => account.address)
   const read = () => readRoles({ source: indexSource, contract, startBlock, accounts })
-  const { head, roles, fully } = await retryChain(session.io, read)
-  const version = await retryChain(session.io, () => readRegistryVersion(paymentRpc, contract))
+  const { head, roles, fully } = await retryChain(io, read)
+  const version = await retryChain(io, () => readRegistryVersion(paymentRpc, contract))
   const balances = new Map<Hex, bigint>()
   for (const address of new Set(accounts))
     balances.set(
       address,
-      await retryChain(session.io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])),
+      await retryChain(io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])),
     )
   const keys = roleKeys.map(({ role, account: { address }, from }) => {
     const holds = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))

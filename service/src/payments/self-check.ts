@@ -31,7 +31,7 @@ export type SelfCheckOptions = {
   readonly terms: PaymentTerms
   readonly contract: Hex
   readonly key: () => AttestationKey
-  readonly facilitator: Facilitator
+  readonly facilitator: Pick<Facilitator, 'supports'>
   /** The accounts whose ether pays for settlements; none where a remote facilitator pays. */
   readonly facilitatorAddresses: readonly Hex[]
   /** Called with the ether of each of these accounts, in wei, whenever it was read. */
@@ -42,6 +42,12 @@ export type SelfCheckOptions = {
   readonly isIndexFaulty?: (() => Promise<boolean>) | undefined
   readonly log: Log
 }
+
+/** What the checks need that depend on the settings and the chain alone, and not on a gateway that runs. */
+type SaleOptions = Pick<
+  SelfCheckOptions,
+  'rpc' | 'heads' | 'terms' | 'contract' | 'facilitator' | 'facilitatorAddresses' | 'onBalance' | 'allowHighPrice'
+>
 
 const ok = (message: string): CheckResult => ({ state: 'ok', message })
 const wrong = (message: string): CheckResult => ({ state: 'wrong', message })
@@ -107,7 +113,19 @@ export function createSelfCheck(options: SelfCheckOptions) {
   }
 }
 
-const checks = {
+/** Makes the checks that need no running gateway, and looks whether the next settlement is paid for. */
+export async function examineSale(options: SaleOptions): Promise<readonly (CheckResult & { readonly name: string })[]> {
+  const { channels, ...rest } = { ...saleChecks, settlement: nextSettlement }
+  const asked = Object.entries(options.terms.channels ? { ...rest, channels } : rest)
+  return Promise.all(
+    asked.map(async ([name, check]) => {
+      const noAnswer = (error: unknown) => missing(`The check «${name}» has no answer: ${reasonOf(error)}.`)
+      return { name, ...(await withDeadline(check(options), checkMs).catch(noAnswer)) }
+    }),
+  )
+}
+
+const saleChecks = {
   async price({ terms, allowHighPrice }) {
     if (terms.price <= 0n) return wrong('The price is zero.')
     if (terms.price > highestUsualPrice && !allowHighPrice)
@@ -177,6 +195,10 @@ const checks = {
       ? missing('The contracts of the payment channels are not on this chain.')
       : ok('Payment channels are offered.')
   },
+} satisfies Readonly<Record<string, (options: SaleOptions) => Promise<CheckResult>>>
+
+const checks = {
+  ...saleChecks,
 
   async ledger({ ledger }) {
     await ledger.find({ payer: `0x${'0'.repeat(40)}`, nonce: `0x${'0'.repeat(64)}` })
@@ -216,7 +238,7 @@ const needed: readonly ((options: SelfCheckOptions) => Promise<CheckResult>)[] =
   nextSettlement,
 ]
 
-async function nextSettlement({ rpc, facilitatorAddresses }: SelfCheckOptions): Promise<CheckResult> {
+async function nextSettlement({ rpc, facilitatorAddresses }: SaleOptions): Promise<CheckResult> {
   if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
   const [gasPrice, ...balances] = await Promise.all([
     rpc('eth_gasPrice').then(requireQuantity),

@@ -26,15 +26,16 @@ export type RoleHolders = Readonly<{ role: RegistryRole; id: Hex; holders: reado
 type RoleSource = Readonly<{
   source: Pick<ChainSource, 'head' | 'calls' | 'logsBetween'>
   contract: Hex
-  startBlock: bigint
+  /** The events are read from here on; null: only `accounts` are asked about. */
+  startBlock: bigint | null
   /** Accounts that are asked about although no event names them. */
   accounts: readonly Hex[]
 }>
 
-/** Reads all roles at the head. `fully` is false where the providers do not return the events from `startBlock` on. */
+/** Reads all roles at the head. `fully` is false where no events were read, or the providers do not return all from `startBlock` on. */
 export async function readRoles({ source, contract, startBlock, accounts }: RoleSource) {
   const head = await source.head()
-  const granted = await readGranted(source, startBlock, head)
+  const granted = startBlock === null ? null : await readGranted(source, startBlock, head)
   const candidates = [...new Set([...accounts.map((account) => account.toLowerCase() as Hex), ...(granted ?? [])])]
   const ids = await callAll(
     source,

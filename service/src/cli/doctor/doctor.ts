@@ -9,6 +9,7 @@ import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkThemes, checkTrustedDocuments } from './files.ts'
 import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
+import { checkOnChain } from './on-chain.ts'
 import { checkPasses } from './passes.ts'
 import { checkChain, checkCollector, checkDatabase, checkRedis, checkReplica } from './upstreams.ts'
 
@@ -39,25 +40,27 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
   if (isRunning && named.chain.rpcUrls.length === 0) return [checkNode(), unchecked(holder.pid), ...idle]
   const config = settingsOf(readServiceConfig, env)
   if ('state' in config) return [checkNode(), config, ...idle]
-  const checks = await Promise.all([
+  const [chain, roleKeys, ...others] = await Promise.all([
+    findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
+    findingsOf('keys', 'Look at the keys of the roles, and at KEYS and the module of the token.', () =>
+      checkRoleKeys(config),
+    ),
     findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
     findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
     findingsOf('database', 'Start PostgreSQL, or correct DATABASE_URL.', () => checkDatabase(config, isRunning)),
     findingsOf('database', 'Correct DATABASE_READ_URL.', () => checkReplica(config)),
     findingsOf('redis', 'Look at REDIS_URL.', () => checkRedis(config)),
-    findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
     findingsOf('traces', 'Look at OTEL_EXPORTER_OTLP_ENDPOINT.', () => checkCollector(config)),
     findingsOf('keys', 'Look at DATA_DIR/keys.', () => checkKeys(config)),
-    findingsOf('keys', 'Look at the keys of the roles, and at KEYS and the module of the token.', () =>
-      checkRoleKeys(config),
-    ),
     findingsOf('settings', 'Correct THEME_DIR or the file.', () => checkThemes(config)),
     findingsOf('settings', 'Correct GRAPHQL_PERSISTED or the file.', () => checkTrustedDocuments(config)),
     findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
+  const isReady = [...chain, ...roleKeys].every(({ state }) => state !== 'wrong')
+  const onChain = isReady ? await checkOnChain(config) : []
   if (env['CHAIN_QUORUM'] && config.chain.trust === 'rpc') idle.push(idleQuorum)
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
-  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...idle, ...checks.flat()]
+  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...idle, ...chain, ...roleKeys, ...others.flat(), ...onChain]
 }
 
 const idleQuorum = warning(

@@ -11,6 +11,8 @@ export type Area =
   | 'redis'
   | 'chain'
   | 'keys'
+  | 'roles'
+  | 'gateway'
   | 'passes'
   | 'clock'
   | 'traces'
