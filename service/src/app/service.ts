@@ -177,7 +177,10 @@ async function openMetrics({
   return metrics
 }
 
-function countTaps(resolveTap: ServiceComponents['resolveTap'], { countTap }: Metrics): ServiceComponents['resolveTap'] {
+function countTaps(
+  resolveTap: ServiceComponents['resolveTap'],
+  { countTap }: Metrics,
+): ServiceComponents['resolveTap'] {
   return async (request) => {
     if (request.consume === false) return resolveTap(request)
     const presented = await resolveTap(request).catch((error: unknown) => {
@@ -227,7 +230,10 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: ServiceComponents, log
  * left behind. Then it carries out what was approved before a crash, whether or not all writes were recovered. A pass that takes longer, as
  * over a slow provider, is not joined by others.
  */
-function keepRecovering({ writer, approvals }: Pick<ServiceComponents, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
+function keepRecovering(
+  { writer, approvals }: Pick<ServiceComponents, 'writer' | 'approvals'>,
+  log: Log,
+): NodeJS.Timeout {
   const everyMs = 30_000
   const pass = singleFlight((signedMs: number) => writer.recover({ signedMs }).finally(approvals.resume))
   const recover = (signedMs: number) => {

@@ -120,7 +120,10 @@ function describeHead(head: AuditHead | SignedHead): string {
   return `${formatHead(head)}${signed}`
 }
 
-async function head({ store: { database, issuerKeys }, baseUrl, io }: Session, { json }: { json?: true }): Promise<void> {
+async function head(
+  { store: { database, issuerKeys }, baseUrl, io }: Session,
+  { json }: { json?: true },
+): Promise<void> {
   const { signHead } = await import('../app/audit-heads.ts')
   const now = await auditHead(database)
   const signed = await signHead(await issuerKeys(), didOf(baseUrl), now, Date.now())

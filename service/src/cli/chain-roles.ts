@@ -52,7 +52,7 @@ async function showRoles(session: Session, { json }: { json?: true }): Promise<n
 
 type RolesReport = Awaited<ReturnType<typeof examineRoles>>
 type Parts = Pick<Components, 'contract' | 'chainInterface' | 'indexSource' | 'roleKeys' | 'paymentRpc'> & {
-  /** Null: nobody is asked about but the keys of this service. */
+  /** Null: the chain is asked about the keys of this service only. */
   readonly startBlock: bigint | null
 }
 
@@ -67,10 +67,7 @@ export async function examineRoles(parts: Parts, io: Pick<CommandIo, 'err' | 'si
   const version = await retryChain(io, () => readRegistryVersion(paymentRpc, contract))
   const balances = new Map<Hex, bigint>()
   for (const address of new Set(accounts))
-    balances.set(
-      address,
-      await retryChain(io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])),
-    )
+    balances.set(address, await retryChain(io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])))
   const keys = roleKeys.map(({ role, account: { address }, from }) => {
     const holds = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
     return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds }

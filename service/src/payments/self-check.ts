@@ -43,7 +43,7 @@ export type SelfCheckOptions = {
   readonly log: Log
 }
 
-/** What the checks need that depend on the settings and the chain alone, and not on a gateway that runs. */
+/** Options of the checks that depend on the settings and the chain alone, and not on a gateway that runs. */
 type SaleOptions = Pick<
   SelfCheckOptions,
   'rpc' | 'heads' | 'terms' | 'contract' | 'facilitator' | 'facilitatorAddresses' | 'onBalance' | 'allowHighPrice'
@@ -67,7 +67,7 @@ export function createSelfCheck(options: SelfCheckOptions) {
   let results: ReadonlyMap<string, CheckResult> = new Map()
 
   async function run(): Promise<void> {
-    const known = Object.entries(checks).filter(([name]) => name !== 'channels' || options.terms.channels)
+    const known = Object.entries(checks).filter(isOffered(options))
     const checked = known.map(
       async ([name, check]) => [name, await withDeadline(check(options), checkMs).catch(noAnswer)] as const,
     )
@@ -115,14 +115,18 @@ export function createSelfCheck(options: SelfCheckOptions) {
 
 /** Makes the checks that need no running gateway, and looks whether the next settlement is paid for. */
 export async function examineSale(options: SaleOptions): Promise<readonly (CheckResult & { readonly name: string })[]> {
-  const { channels, ...rest } = { ...saleChecks, settlement: nextSettlement }
-  const asked = Object.entries(options.terms.channels ? { ...rest, channels } : rest)
+  const asked = Object.entries({ ...saleChecks, settlement: nextSettlement }).filter(isOffered(options))
   return Promise.all(
     asked.map(async ([name, check]) => {
       const noAnswer = (error: unknown) => missing(`The check «${name}» has no answer: ${reasonOf(error)}.`)
       return { name, ...(await withDeadline(check(options), checkMs).catch(noAnswer)) }
     }),
   )
+}
+
+/** Leaves out the check of payment channels where there are none. */
+function isOffered({ terms }: Pick<SelfCheckOptions, 'terms'>): (check: readonly [name: string, unknown]) => boolean {
+  return ([name]) => name !== 'channels' || terms.channels !== undefined
 }
 
 const saleChecks = {

@@ -60,7 +60,16 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
   const onChain = isReady ? await checkOnChain(config) : []
   if (env['CHAIN_QUORUM'] && config.chain.trust === 'rpc') idle.push(idleQuorum)
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
-  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...idle, ...chain, ...roleKeys, ...others.flat(), ...onChain]
+  return [
+    checkNode(),
+    ...running,
+    ok('settings', 'They can be read.'),
+    ...idle,
+    ...chain,
+    ...roleKeys,
+    ...others.flat(),
+    ...onChain,
+  ]
 }
 
 const idleQuorum = warning(

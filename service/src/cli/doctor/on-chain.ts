@@ -1,4 +1,4 @@
-/** Checks of what the keys and the gateway of the service need on chain: roles, ether, the token that buyers pay with. */
+/** Checks of what the keys and the gateway of the service need on chain: roles, ether and the token. */
 import type { Hex } from '@touchstone/verdict'
 import { type Config, localUrl } from '../../app/config/config.ts'
 import { channelKeys, facilitatorAccounts, type KeyStores, openKeyStores, openRoleKeys } from '../../app/keys.ts'
@@ -17,9 +17,8 @@ export async function checkOnChain(config: Config): Promise<readonly Finding[]> 
   const { requiredAnswers } = await import('../../chain/rpc/trust.ts')
   await using opened = new AsyncDisposableStack()
   const neededForReceipts = requiredAnswers(config.chain)
-  const { rpc } = opened.adopt(
-    createAnyProvider({ rpcUrls, contract, chainId, neededForReceipts, log }),
-    (it) => it.close(),
+  const { rpc } = opened.adopt(createAnyProvider({ rpcUrls, contract, chainId, neededForReceipts, log }), (it) =>
+    it.close(),
   )
   const stores = await openKeyStores(config, opened)
   const found = [
