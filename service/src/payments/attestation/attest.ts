@@ -114,7 +114,7 @@ type StoredProof = { readonly attestation?: { readonly signer?: unknown; readonl
 /** A proof that is older than so many seconds is signed anew: buyers take none that is much older. */
 const mostAgeSeconds = 60
 
-/** Returns whether a proof that this key signed a moment ago states these facts; its block and time are its own. */
+/** Returns whether this key signed a proof of these facts a moment ago. The block and the time are the proof’s own. */
 function isTrueStill(proof: string, facts: ReturnType<typeof factsOf>, key: AttestationKey): boolean {
   const { attestation: { signer, v2 } = {} } = JSON.parse(proof) as StoredProof
   if (v2 === undefined || signer !== checksumAddress(key.address)) return false
