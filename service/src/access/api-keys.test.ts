@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { keepSecret } from '../../test/support/evidence.ts'
+import { heldAnswers } from '../../test/support/held-answer.ts'
 import { createRateLimiter } from '../http/rate-limit/limiter.ts'
 import { createLog } from '../lib/log.ts'
 import { apiKeyStore, type ApiKeyStore, createKeyAuthentication, newApiKey } from './api-keys.ts'
@@ -149,22 +150,12 @@ for (const { name, open, skip } of testDatabases())
     it('are not accepted by a look-up of another request that began a second before', async () => {
       const { text, id } = await make()
       let [at, lookUps] = [0, 0]
-      let [answered, held] = [() => {}, Promise.resolve()]
-      const find: ApiKeyStore['find'] = async (hash) => {
-        lookUps += 1
-        const row = await keys.find(hash)
-        answered()
-        await held
-        return row
-      }
+      const { ask: find, hold } = heldAnswers((hash: Uint8Array) => ((lookUps += 1), keys.find(hash)))
       const authenticate = createKeyAuthentication({ keys: { ...keys, find }, log, now: () => at })
       const ask = () => authenticate(`Bearer ${text}`, '', '')
-      const { promise, resolve: release } = Promise.withResolvers<void>()
-      held = promise
-      const found = new Promise<void>((done) => (answered = done))
+      const answer = hold()
       const before = ask()
-      await found
-      held = Promise.resolve()
+      const release = await answer
       assert.equal(await keys.revoke(id), true)
       at += 1_000
       const joined = Array.from({ length: 20 }, ask)

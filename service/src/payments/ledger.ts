@@ -37,7 +37,7 @@ export type PaymentRow = PaymentKey & {
   readonly isRecent: boolean
 }
 
-export type FoundRow = PaymentRow & { readonly isOther: boolean }
+export type FoundRow = PaymentRow & { readonly isOther: boolean } // `isOther`: found by payer and request alone
 
 /** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {
@@ -212,7 +212,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
   return {
     /**
      * Returns the row of this payment, else that of the same payer and identifier, whatever its request. Else it returns one of the same
-     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour (`isOther`).
+     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour.
      */
     find,
 

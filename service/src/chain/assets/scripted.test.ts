@@ -194,7 +194,7 @@ describe('the asset reader by events', () => {
     for (const mine of [() => chain.mine([]), () => {}]) {
       const { asset } = await readNow(chain, reader, 1n)
       assert.equal(asset.current, true)
-      chain.worsenPin()
+      chain.losePin()
       mine()
       clock.ms += 2000
       await readNow(chain, reader, 2n)

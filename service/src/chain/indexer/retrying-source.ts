@@ -7,7 +7,7 @@ import type { RpcChainSource } from '../rpc/source.ts'
 const mostReads = 8
 const pausesMs = [50, 100, 200, 400, 800, 1_600, 3_200]
 
-export type RetryingSource = Omit<RpcChainSource, 'proof' | 'worsePins' | 'stats' | 'close'>
+export type RetryingSource = Omit<RpcChainSource, 'proof' | 'lostPins' | 'stats' | 'close'>
 
 /** `signal` ends the repetitions. */
 export function createRetryingSource(source: RetryingSource, signal: AbortSignal): RetryingSource {

@@ -81,10 +81,10 @@ describe('a pinned read', () => {
     assert.equal(await source.call(cell, '0x', then), nonCanonical)
     assert.equal(await source.call(cell, '0x', then), wordOf(10))
     assert.deepEqual(await source.calls(cell, ['0x', '0x'], then), [wordOf(10), wordOf(10)])
-    assert.equal(source.worsePins(), 1)
+    assert.equal(source.lostPins(), 1)
     assert.ok(lines.some((line) => line.includes('ignores block hashes')))
     proxy.set('none')
-    assert.deepEqual([await source.call(cell, '0x', then), source.worsePins()], [wordOf(10), 1])
+    assert.deepEqual([await source.call(cell, '0x', then), source.lostPins()], [wordOf(10), 1])
   })
 
   it('is answered by another provider where the first one ignores its block', async () => {
@@ -110,10 +110,10 @@ describe('a pinned read', () => {
     await anvil.store(15)
     proxy.set({ name: 'ignores-hash-objects', methods: ['eth_getProof'] })
     clock.ms += 9_999
-    assert.deepEqual([await proveSlot(), source.worsePins()], [15n, 0])
+    assert.deepEqual([await proveSlot(), source.lostPins()], [15n, 0])
     clock.ms += 1
     await source.finalized()
-    assert.equal(source.worsePins(), 1)
+    assert.equal(source.lostPins(), 1)
     assert.equal(await proveSlot(), 14n)
   })
 
@@ -125,7 +125,7 @@ describe('a pinned read', () => {
     await anvil.store(17)
     proxy.set('ignores-hash-objects')
     source.doubtChain()
-    assert.deepEqual([await source.call(cell, '0x', then), source.worsePins()], [wordOf(16), 1])
+    assert.deepEqual([await source.call(cell, '0x', then), source.lostPins()], [wordOf(16), 1])
   })
 
   it('keeps its form where the probe is not answered', async () => {
@@ -136,7 +136,7 @@ describe('a pinned read', () => {
       /blockHash/.test(JSON.stringify(params)) && !JSON.stringify(params).includes(head.hash)
     proxy.set({ name: 'rate-limit', methods: ['eth_call'], when: isProbe })
     source.doubtChain()
-    assert.deepEqual([await source.call(cell, '0x', head), source.worsePins(), proxy.struck()], [word, 0, 1])
+    assert.deepEqual([await source.call(cell, '0x', head), source.lostPins(), proxy.struck()], [word, 0, 1])
   })
 
   it('does not take silence for an answer about hash objects', async () => {
@@ -185,6 +185,6 @@ describe('a pinned read', () => {
     proxy.set(hiddenLogs)
     await anvil.rpc('anvil_reorg', [1, []])
     source.doubtChain()
-    assert.deepEqual([await source.logs(head), source.worsePins()], [nonCanonical, 1])
+    assert.deepEqual([await source.logs(head), source.lostPins()], [nonCanonical, 1])
   })
 })

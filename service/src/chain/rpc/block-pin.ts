@@ -20,8 +20,8 @@ export type Pin = Readonly<ReturnType<typeof createPin>>
 const numberCode: Hex = '0x4360005260206000f3'
 const numberAt = (at: unknown): RpcCall => ['eth_call', [{ data: numberCode }, at]]
 
-/** `onWorse` is called when a provider no longer takes block hashes as it did. What it answered lately may be of other blocks. */
-export function createPin(contract: Hex, onWorse: () => void = () => {}) {
+/** `onLost` is called when a provider no longer takes block hashes as it did. What it answered lately may be of other blocks. */
+export function createPin(contract: Hex, onLost: () => void = () => {}) {
   const encodings = new Map<PinnedMethod, Promise<PinEncoding>>()
   /** The methods that took hash objects at the last probe. */
   const byHash = new Set<PinnedMethod>()
@@ -70,7 +70,7 @@ export function createPin(contract: Hex, onWorse: () => void = () => {}) {
 
   function noteEncoding(method: PinnedMethod, encoding: PinEncoding): void {
     if (encoding === 'hash') byHash.add(method)
-    else if (byHash.delete(method)) onWorse()
+    else if (byHash.delete(method)) onLost()
   }
 
   /** Repeats the probes that a provider has passed. One that is not answered changes nothing. */
@@ -87,7 +87,7 @@ export function createPin(contract: Hex, onWorse: () => void = () => {}) {
   async function renewLogs(ask: RpcAttempt['ask']): Promise<void> {
     if (rejectsUnknownBlocks === undefined || !(await rejectsUnknownBlocks) || (await rejectsUnknownNow(ask))) return
     rejectsUnknownBlocks = Promise.resolve(false)
-    onWorse()
+    onLost()
   }
 
   /** `eth_getLogs` by block hash; an empty list from a provider that answers so for unknown blocks is checked. */

@@ -42,7 +42,7 @@ export type ProviderOptions = Readonly<{
   onCalls: (calls: number) => void
   onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
   /** The provider no longer takes block hashes as it did: what was read from it may be of other blocks. */
-  onWorsePin?: (label: string) => void
+  onLostPin?: (label: string) => void
 }>
 
 type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: boolean }>
@@ -52,14 +52,14 @@ const chainCheckMs = 10_000
 
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
-  const { breaks = true, onCalls, onFault, onWorsePin } = options
+  const { breaks = true, onCalls, onFault, onLostPin } = options
   const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
   const url = new URL(options.url)
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
   const label = `${index}:${url.host}`
-  const pin = createPin(contract, () => onWorsePin?.(label))
+  const pin = createPin(contract, () => onLostPin?.(label))
   let chain: ChainCheck | undefined
 
   const provider: Provider = {

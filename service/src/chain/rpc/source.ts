@@ -65,8 +65,8 @@ export type ChainSource = Readonly<{
     block: Block,
     options?: CheckedReadOptions<EthProof>,
   ) => Promise<EthProof | NonCanonical>
-  /** Grows when a provider no longer takes block hashes as it did. What was read before must not be kept. */
-  worsePins: () => number
+  /** Returns how often a provider stopped taking block hashes. What was read before the last time must not be kept. */
+  lostPins: () => number
   close: () => Promise<void>
 }>
 
@@ -116,9 +116,9 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const needed = requiredAnswers(options)
   const counts = newCounts()
   const warnedOf = new Set<string>()
-  let worsePins = 0
+  let lostPins = 0
   const lag = createHeadLag(ticks)
-  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault, onWorsePin }
+  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault, onLostPin }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
   const resolveHead = singleFlight(
     createHeadResolver({
@@ -172,7 +172,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       const isProven = trust === 'proof' && read?.check !== undefined
       return finish('proof', ask(proof, read, isProven ? 1 : needed), 'non-canonical')
     },
-    worsePins: () => worsePins,
+    lostPins: () => lostPins,
     doubtChain() {
       for (const provider of providers) provider.doubtChain()
     },
@@ -233,8 +233,8 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     log[breaker === 'open' ? 'warn' : 'debug']('chain provider fault', { provider, reason: failure.message, breaker })
   }
 
-  function onWorsePin(provider: string): void {
-    worsePins++
+  function onLostPin(provider: string): void {
+    lostPins++
     log.warn('chain provider ignores block hashes', { provider })
   }
 

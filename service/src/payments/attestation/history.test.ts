@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { attestationKeyId, type Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { heldAnswers } from '../../../test/support/held-answer.ts'
 import { openKeyHistory, type KeyHistory } from './history.ts'
 import type { Database } from '../../db/database.ts'
 
@@ -42,60 +43,46 @@ for (const { name, open, skip } of testDatabases()) {
     /** Opens a copy whose clock and whose database's answers are the test's. */
     async function openCopy() {
       const clock = { at: 0 }
-      let [answered, held] = [() => {}, Promise.resolve()]
-      const query: Database['query'] = async (...given) => {
-        const rows = await database.query<never>(...given)
-        answered()
-        await held
-        return rows
-      }
-      const copy = await openKeyHistory({ query }, () => clock.at)
-      /** Waits until the database has answered, and keeps the answer back until the returned function is called. */
-      const holdAnswer = async () => {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        held = promise
-        await new Promise<void>((done) => (answered = done))
-        held = Promise.resolve()
-        return resolve
-      }
-      return { copy, clock, holdAnswer }
+      const { ask, hold } = heldAnswers<Parameters<Database['query']>, never[]>((...given) => database.query(...given))
+      const copy = await openKeyHistory({ query: ask }, () => clock.at)
+      const statusOf = (address: Hex) => copy.rows().find((row) => row.address === address)?.status
+      return { copy, clock, hold, statusOf }
     }
 
-    it('gives a sale no reading that began more than two seconds before', async () => {
-      const address: Hex = `0x${'33'.repeat(20)}`
+    /** Begins a reading at 2 s of the copy. The key is revoked after its answer, which is kept back until 1.999 s later. */
+    async function readBeforeRevocation(address: Hex) {
       await keys.add(address, { validFrom: 100, status: 'active' })
-      const { copy, clock, holdAnswer } = await openCopy()
-      const statusNow = () => copy.rows().find((row) => row.address === address)?.status
+      const opened = await openCopy()
+      const { copy, clock, hold } = opened
       clock.at += 2_000
-      const answer = holdAnswer()
+      const answer = hold()
       const first = copy.refresh()
       const release = await answer
       await keys.change(address, ['active'], { status: 'revoked', validUntil: 300 })
       clock.at += 1_999
+      return { ...opened, first, release }
+    }
+
+    it('gives a sale no reading that began more than two seconds before', async () => {
+      const address: Hex = `0x${'33'.repeat(20)}`
+      const { copy, clock, statusOf, first, release } = await readBeforeRevocation(address)
       const joined = copy.refresh()
       clock.at += 1
       release()
       await joined
-      assert.equal(statusNow(), 'revoked')
+      assert.equal(statusOf(address), 'revoked')
       await first
     })
 
     it('counts the age of a copy from the beginning of its reading', async () => {
       const address: Hex = `0x${'44'.repeat(20)}`
-      await keys.add(address, { validFrom: 100, status: 'active' })
-      const { copy, clock, holdAnswer } = await openCopy()
-      clock.at += 2_000
-      const answer = holdAnswer()
-      const first = copy.refresh()
-      const release = await answer
-      await keys.change(address, ['active'], { status: 'revoked', validUntil: 300 })
-      clock.at += 1_999
+      const { copy, clock, statusOf, first, release } = await readBeforeRevocation(address)
       release()
       await first
-      assert.equal(copy.rows().find((row) => row.address === address)?.status, 'active')
+      assert.equal(statusOf(address), 'active')
       clock.at += 1
       await copy.refresh()
-      assert.equal(copy.rows().find((row) => row.address === address)?.status, 'revoked')
+      assert.equal(statusOf(address), 'revoked')
     })
 
     it('publishes no copy that is older than 30 seconds', async () => {

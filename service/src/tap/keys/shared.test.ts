@@ -9,6 +9,7 @@ import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import { databaseUnavailable } from '../../lib/errors.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { testBatch, testTag } from '../../../test/support/tap/tags.ts'
+import { heldAnswers } from '../../../test/support/held-answer.ts'
 import { createReplayLedger } from '../replay-ledger.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { createTagHash } from '../tag-hash.ts'
@@ -100,20 +101,11 @@ describe('the keys of a batch on several instances', () => {
 
   it('are no longer accepted by a tap that joins a reading of before', async () => {
     const { id, one, other } = await pair()
-    let [asked, held] = [() => {}, Promise.resolve()]
-    const query: Database['query'] = async (...given) => {
-      const rows = await database.query<never>(...given)
-      asked()
-      await held
-      return rows
-    }
-    const slow = await instance(other.folder, { ...database, query })
-    const { promise, resolve: release } = Promise.withResolvers<void>()
-    held = promise
-    const answered = new Promise<void>((done) => (asked = done))
+    const { ask, hold } = heldAnswers<Parameters<Database['query']>, never[]>((...given) => database.query(...given))
+    const slow = await instance(other.folder, { ...database, query: ask })
+    const answer = hold()
     const before = slow.store.missing()
-    await answered
-    held = Promise.resolve()
+    const release = await answer
     assert.ok((await one.store.rekey(testBatch({ id }))).ok)
     const joined = slow.store.missing()
     release()

@@ -49,8 +49,10 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
   const open = (jws: string, more: Parameters<PageBrowser['open']>[1] = {}) =>
     browser.open(`${world.url}/check?lang=en#${jws}`, more)
   type Opened = Awaited<ReturnType<typeof open>>
-  const says = (page: Opened, title: string) =>
-    page.locator('[data-checked] h2').getByText(title, { exact: true }).waitFor({ timeout: 240_000 })
+  async function says(page: Opened, title: string): Promise<void> {
+    const said = page.locator('[data-checked] h2').getByText(title, { exact: true }).waitFor({ timeout: 240_000 })
+    await said.catch(async () => assert.fail(await page.locator('[data-checked]').innerText()))
+  }
 
   /** Reads the block, again where a busy machine did not answer in time. */
   async function readBlock(page: Opened): Promise<void> {

@@ -37,7 +37,7 @@ export type ScriptedChain = Readonly<{
   /** Lets all go on until nothing waits any more. */
   drain: () => Promise<void>
   /** A provider no longer takes block hashes. */
-  worsenPin: () => void
+  losePin: () => void
   asked: Record<'head' | 'block' | 'call' | 'logs' | 'proof', number>
 }>
 
@@ -54,7 +54,7 @@ export function createScriptedChain(): ScriptedChain {
   const asked = { head: 0, block: 0, call: 0, logs: 0, proof: 0 }
   let chain: ScriptedBlock[] = []
   let hashes = 0
-  let worsePins = 0
+  let lostPins = 0
   let changes = 0
   let gates: { open: () => void; fail: (error: unknown) => void }[] = []
   mine([])
@@ -129,7 +129,7 @@ export function createScriptedChain(): ScriptedChain {
     tip: () => chain.at(-1)?.block as Block,
     rewind: (depth) => void (chain = chain.slice(0, Math.max(1, chain.length - depth))),
     waiting: () => gates.length,
-    worsenPin: () => void worsePins++,
+    losePin: () => void lostPins++,
     async drain() {
       for (let quiet = 0; quiet < 3; quiet = gates.length === 0 ? quiet + 1 : 0) {
         while (gates.length > 0) release(0)
@@ -151,7 +151,7 @@ export function createScriptedChain(): ScriptedChain {
           const storageHash: Hex = `0x${encodeWord([...words.values()].reduce((sum, word) => sum + word, 0n))}`
           return { accountProof: [], storageProof: [], storageHash, codeHash: `0x${encodeWord(1n)}` }
         }),
-      worsePins: () => worsePins,
+      lostPins: () => lostPins,
       close: () => Promise.resolve(),
     },
   }

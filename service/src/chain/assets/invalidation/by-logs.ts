@@ -54,11 +54,11 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
   let movedAt = -Infinity
   let failuresInARow = 0
   let restUntil = -Infinity
-  let worsePins = source.worsePins()
+  let lostPins = source.lostPins()
 
   async function advance(to: Block, deadline: number): Promise<NonCanonical | undefined> {
-    if (worsePins !== source.worsePins()) {
-      worsePins = source.worsePins()
+    if (lostPins !== source.lostPins()) {
+      lostPins = source.lostPins()
       restart(to)
     }
     const head = window.head()
