@@ -354,6 +354,12 @@ describe('touchstone tag import', () => {
     assert.deepEqual(await importRow(row('Scarf')), [0, '1 unchanged', 'unchanged,'])
     await world.components.database.query("delete from metadata where body like '%90 cm%'") // the hash is enough
     assert.deepEqual(await importRow(`${row('Scarf')}90 cm`), [0, '1 unchanged', 'unchanged,'])
+    const [exit, , unknown] = await importRow(row('Scarf'))
+    assert.equal(exit, 1)
+    assert.match(
+      unknown ?? '',
+      /^refused,"The metadata of asset \d+ is not stored here, so that the row cannot be compared/,
+    )
     const bare = String(await world.mint())
     await write('bare.csv', 'uid,batch,tokenId,name', `${uidOf(48)},b,${bare},Scarf`)
     assert.equal(summary(await run('tag', 'import', 'bare.csv', '--bind')), '1 refused')

@@ -112,7 +112,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
       const asset = assets.get(plan)
       if (isStop(plan) || asset === undefined || asset.record.state === 0) return plan
       if (asset.metadataHash === plan.row.metadata?.hash) return plan // its text need not be stored
-      const former = parseJsonObject(texts.get(asset.metadataHash ?? '0x') ?? '') ?? {}
+      const former = asset.metadataHash === null ? {} : parseJsonObject(texts.get(asset.metadataHash) ?? '')
+      if (former === null) return refused(unknownText(asset.tokenId))
       const changed = changedKeys(former, { ...former, ...parseJsonObject(plan.row.metadata?.body ?? '') })
       return changed.length === 0 ? plan : refused(otherText(changed, asset.tokenId))
     })
@@ -204,6 +205,10 @@ export async function createImporter(session: Session, chain: ImportChain | null
 
 /** Transactions that were sent, and batches of reads. */
 export type ImportCounts = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
+
+function unknownText(tokenId: bigint): string {
+  return `The metadata of asset ${tokenId} is not stored here, so that the row cannot be compared: leave its cells from name on empty.`
+}
 
 function otherText(columns: readonly string[], tokenId: bigint): string {
   return `Column ${columns.join(', ')}: Asset ${tokenId} has other text on chain, which an import leaves as it is. Change it with touchstone asset metadata ${tokenId}, or correct the row.`
