@@ -341,7 +341,7 @@ describe('touchstone tag import', () => {
     const importRow = async (text: string, ...more: string[]) => {
       await write('texts.csv', 'uid,gtin,serial,name,brand,size', text)
       const ran = await run('tag', 'import', 'texts.csv', ...flags, ...more)
-      return [ran.exit, summary(ran), (await report('texts.csv'))[0]?.split(',').slice(5).join(',')]
+      return [ran.exit, summary(ran), (await report('texts.csv'))[0]?.split(',').slice(5).join(',')] as const
     }
     assert.deepEqual(await importRow(row('Skarf')), [0, '1 done', 'done,"minted, bound, registered"'])
     const id = (await report('texts.csv'))[0]?.split(',')[4] ?? ''
