@@ -136,7 +136,15 @@ export function readContract(text: string) {
     )
   }
 
-  return { operations, faultsOf, exampleFaults }
+  /** Returns the first example of a schema. */
+  function exampleOf(schema: string): Json {
+    const { examples = [] } = document.components.schemas[schema] as { readonly examples?: readonly Json[] }
+    const [example] = examples
+    if (example === undefined) throw new Error(`The schema ${schema} has no example.`)
+    return example
+  }
+
+  return { operations, faultsOf, exampleFaults, exampleOf }
 }
 
 /** Finds stack traces, file names and driver messages. */

@@ -9,6 +9,7 @@ import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import { clientKeys } from '../../../src/http/client-ip.ts'
+import { identified } from '../../../src/http/request.ts'
 import type { Log } from '../../../src/lib/log.ts'
 import type { AttestationKey } from '../../../src/payments/attestation/attest.ts'
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
@@ -32,7 +33,7 @@ export async function openTestGateway(
   more: Partial<GatewayOptions> = {},
 ) {
   let onRequest: RequestListener = () => {}
-  const { url, port, close } = await serve((request, response) => onRequest(request, response))
+  const { url, port, close } = await serve(identified((request, response) => onRequest(request, response)))
   const gateway = await openGateway({
     ...parts,
     terms: { ...terms, resource: `${url}/verify` },
