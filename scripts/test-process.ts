@@ -1,6 +1,7 @@
 /** Loaded into each test process (`node --test --import`), whether it runs alone, with others, or all unit tests. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import './promise-tracking.ts'
 
@@ -16,6 +17,14 @@ enableCompileCache(cache)
 // Programs that a test starts use the cache by this variable. The runner must not pass it on to the processes of tests, in which Node
 // would open the cache before the flag; each of them would then replace the entries of the programs.
 if (!process.execArgv.includes('--test')) process.env['NODE_COMPILE_CACHE'] ??= cache
+
+// A test fails by a SuppressedError where the end of what it opened fails too. Node prints neither of the two errors.
+Error.prepareStackTrace = (error, places) =>
+  [
+    Error.prototype.toString.call(error),
+    ...places.map((place: unknown) => `    at ${String(place)}`),
+    ...(error instanceof SuppressedError ? [inspect(error.suppressed), inspect(error.error)] : []),
+  ].join('\n')
 
 // `--test-timeout` ends tests, but not a process that something keeps alive. A process ends soon after its last test, or after this time.
 const longestMinutes = 45
