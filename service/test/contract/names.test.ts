@@ -62,5 +62,7 @@ describe('the names of packages', () => {
       ['verdict/README.md', 'library'],
     ] as const)
       assert.ok(readFileSync(`${root}/${file}`, 'utf8').includes(`/packages/${tarballName(name)}`), file)
+    for (const name of ['cli', 'library'] as const)
+      assert.ok(readFileSync(`${root}/docs/deployment.md`, 'utf8').includes(tarballName(name)))
   })
 })

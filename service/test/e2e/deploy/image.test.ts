@@ -7,6 +7,7 @@ import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_pr
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { tarballName } from '../../../src/domain/release.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
 import { envOf } from '../../support/processes/env.ts'
@@ -79,7 +80,7 @@ describe('the image', { skip: noPostgres }, () => {
   }
 
   it('is built of what its Dockerfile copies, by what it runs', () => {
-    assert.equal(stages.length, 2)
+    assert.equal(stages.length, 3)
     for (const { name, copies, runs } of stages) {
       for (const { from, sources, to } of copies)
         for (const source of sources) {
@@ -118,7 +119,8 @@ describe('the image', { skip: noPostgres }, () => {
 
     const verdict = await fetch(`http://127.0.0.1:${env['VERIFICATION_PORT']}/api/asset/1`)
     assert.equal(verdict.status, 200)
-    for (const path of ['/docs', '/openapi.json', '/', '/.well-known/did.json'])
+    const packages = (['cli', 'library'] as const).map((name) => `/packages/${tarballName(name)}`)
+    for (const path of ['/docs', '/openapi.json', '/', '/.well-known/did.json', '/packages/SHA256SUMS', ...packages])
       assert.equal((await fetch(`http://127.0.0.1:${env['VERIFICATION_PORT']}${path}`)).status, 200, path)
     assert.equal((await fetch(`http://127.0.0.1:${env['GRAPHQL_PORT']}/playground`)).status, 200)
     const made = await run([...(image?.command ?? []).slice(0, -1), 'tag', 'batch', 'create', 'spring'])
