@@ -27,7 +27,8 @@ export function assetCommand(run: RunWork): Command {
       stepCommand(run, 'activate', 'Releases a bound asset after quality control: it may be claimed from now on.'),
       claimCommand(run),
       flagCommand(run, 'flag', {
-        description: 'Flags an asset: every tap and every verdict says so from the next block on.',
+        description:
+          'Flags an asset: every tap and every verdict says so from the next block on. Tamper is on its page only.',
         example: "--reason stolen --note 'Police report 2026-1187'",
         reasons: `${flagNames.join(', ')}; several separated by commas`,
       }),
