@@ -10,6 +10,7 @@ import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
 import { routeNames } from '../../src/app/route-names.ts'
 import { readOpenApi, withUrls } from '../../src/discovery/openapi.ts'
 import { bodyFailures, keyFailures } from '../../src/hosts/graphql/host.ts'
+import { csvOf } from '../../src/hosts/verification/lookup/table.ts'
 import { documents } from '../../src/hosts/verification/routes/well-known.ts'
 import { errorRows } from '../../src/lib/error-codes.ts'
 import { readContract, type Operation } from '../support/contract.ts'
@@ -120,6 +121,15 @@ describe('the OpenAPI description', () => {
       contract.operations.flatMap((operation) => contract.exampleFaults(operation)),
       [],
     )
+  })
+
+  it('shows a list of many with the columns that it has', () => {
+    const [example = ''] = JSON.parse(text).paths['/bulk'].post.responses['200'].content['text/csv; charset=utf-8']
+      .schema.examples as string[]
+    const cellsOf = (line = '') => line.split(',').length
+    const [columns = '', row] = example.split('\r\n')
+    assert.equal(`${columns}\r\n`, csvOf('', [], { block: null, checkedAt: 0 }))
+    assert.equal(cellsOf(row), cellsOf(columns))
   })
 
   it('describes every route of A2A over HTTP that has a success', () => {
