@@ -1,7 +1,9 @@
 /** Checks answers against the OpenAPI description: parts it does not describe, and leaks. */
+import assert from 'node:assert/strict'
 import { request as httpRequest, Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { readOpenApi } from '../../src/discovery/openapi.ts'
 import { memoize } from '../../src/lib/memoize.ts'
 import type { Reply } from './http.ts'
 
@@ -145,6 +147,26 @@ export function readContract(text: string) {
   }
 
   return { operations, faultsOf, exampleFaults, exampleOf }
+}
+
+let described: ReturnType<typeof readContract> | undefined
+
+/** Asserts that an answer is as the description has it, and returns its text. A limit that is off in a test sends no headers. */
+export async function textAsDescribed(operationId: string, response: Response): Promise<string> {
+  described ??= readContract(readOpenApi())
+  const operation = described.operations.find((one) => one.operationId === operationId)
+  assert.ok(operation, `no operation is called ${operationId}`)
+  const text = await response.text()
+  const faults = described.faultsOf(operation, {
+    status: response.status,
+    headers: Object.fromEntries(response.headers),
+    text,
+  })
+  assert.deepEqual(
+    faults.filter((fault) => !/^header (?:X-)?Rate-?Limit\S* is missing$/.test(fault)),
+    [],
+  )
+  return text
 }
 
 /** Finds stack traces, file names and driver messages. */

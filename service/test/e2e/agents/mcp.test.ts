@@ -15,6 +15,7 @@ import { createTools, toolNames } from '../../../src/agents/tools/tools.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { mcpClients } from '../../support/agents/mcp-clients.ts'
+import { textAsDescribed } from '../../support/contract.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const marker = 'MARKER-7F3A'
@@ -189,7 +190,9 @@ describe('MCP at {base_url}', () => {
   it('rejects a page of another site', async () => {
     const ask = (headers: Record<string, string>) => world.get('/mcp', { ...list, headers: { ...json, ...headers } })
     assert.equal((await ask({})).status, 200)
-    assert.equal((await ask({ Origin: world.url })).status, 200)
+    const own = await ask({ Origin: world.url })
+    assert.equal(own.status, 200)
+    await textAsDescribed('callMcp', own)
     assert.equal((await ask({ Origin: 'https://evil.example' })).status, 403)
   })
 

@@ -3,6 +3,7 @@ import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { textAsDescribed } from '../../support/contract.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
 import { clientAddresses } from '../../../src/http/client-ip.ts'
@@ -73,6 +74,7 @@ describe('the GraphQL host', () => {
     assert.equal(response.headers.get('cache-control'), 'no-store')
     const mutation = await get('mutation { activateProduct(input: {productId: 1}) { success } }')
     assert.deepEqual([mutation.status, mutation.headers.get('allow')], [405, 'POST'])
+    await textAsDescribed('queryGraphql', mutation.clone())
     assert.equal(mutation.headers.get('content-type'), 'application/json; charset=utf-8')
     assert.equal(await codeOf(mutation), 'BAD_USER_INPUT')
     const put = await fetch(`${graphql.url}/graphql`, { method: 'PUT', headers })

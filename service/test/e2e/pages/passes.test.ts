@@ -17,6 +17,7 @@ import type { PassView } from '../../../src/pages/certificate/wallets.ts'
 import { languages, textsOf } from '../../../src/pages/languages.ts'
 import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
 import { tapSecrets } from '../../../src/tap/tap-tokens.ts'
+import { textAsDescribed } from '../../support/contract.ts'
 import { testFolder } from '../../support/folder.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
@@ -236,7 +237,9 @@ describe('both passes', () => {
     assert.equal(page.status, 404)
     assert.match(await page.text(), /has not set up passes of this wallet.*PDF.*vc\+jwt/)
     const coded = await ask({ Accept: 'application/json' })
-    const { error } = (await coded.json()) as { error: { code: string; message: string } }
+    const { error } = JSON.parse(await textAsDescribed('certify', coded)) as {
+      error: { code: string; message: string }
+    }
     assert.deepEqual([coded.status, error.code], [404, 'PASS_NOT_OFFERED'])
     assert.match(error.message, /PDF or `vc\+jwt`/)
     const problem = await ask({ Accept: 'application/problem+json' })

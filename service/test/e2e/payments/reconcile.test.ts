@@ -5,12 +5,14 @@ import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { createPaymentLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
+import { readContract } from '../../support/contract.ts'
 import { startFacilitator } from '../../support/payments/facilitator.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
-import { asset, buy, buySettled, exampleOf, price, sign } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
 import type { Answered, SignedPayment } from '../../support/payments/buyer.ts'
 
 const { world, token, payer, charged } = await openSale()
@@ -32,7 +34,7 @@ const interrupted = (between: () => Promise<unknown>) =>
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 /** A proof that no gateway of these tests signs: the example of the OpenAPI document. */
-const { payment: _paid, ...proof } = exampleOf('Attestation')
+const { payment: _paid, ...proof } = readContract(readOpenApi()).exampleOf('Attestation')
 
 /** Asserts that a buyer got that proof. */
 function isKept({ status, body }: Answered): void {

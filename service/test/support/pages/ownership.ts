@@ -1,6 +1,7 @@
 /** Items of a world with claims and offers, and the requests of a page's script. */
 import assert from 'node:assert/strict'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { textAsDescribed } from '../contract.ts'
 import { openItems, queryOf, type TappedItem } from '../passport/passport.ts'
 import type { World } from '../world.ts'
 
@@ -46,7 +47,8 @@ export async function openOwnership(world: World) {
       body: JSON.stringify(fields),
     })
     assert.equal(answer.headers.get('access-control-allow-origin'), null)
-    return { http: answer.status, ...((await answer.json()) as StepReply) }
+    const text = await textAsDescribed(path === '/claim' ? 'claimItem' : 'transferItem', answer)
+    return { http: answer.status, ...(JSON.parse(text) as StepReply) }
   }
   const reasonOf = ({ http, reason }: StepReply & { http: number }) => [http, reason]
 

@@ -1,11 +1,9 @@
 /** A buyer by hand, for tests: what is signed, how it is sent, what comes back. */
-import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts'
 import { usdcAddress } from '../../../src/chain/devchain/test-money.ts'
-import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { transferTypes } from '../../../src/payments/x402/payment.ts'
-import { readContract } from '../contract.ts'
+import { textAsDescribed } from '../contract.ts'
 import { until } from '../wait.ts'
 
 export const price = 10_000n
@@ -101,10 +99,6 @@ export type Answered = {
   headers: Headers
 }
 
-const { operations, faultsOf, exampleOf } = readContract(readOpenApi())
-export { exampleOf }
-const described = operations.find(({ operationId }) => operationId === 'buyAttestation')
-
 /** Sends POST /verify with any body and headers. Every answer must be as the OpenAPI document describes it. */
 export async function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Answered> {
   const response = await fetch(`${url}/verify`, {
@@ -112,9 +106,7 @@ export async function post(url: string, body: unknown, headers: Record<string, s
     headers: { 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
-  const text = await response.text()
-  const answer = { status: response.status, headers: Object.fromEntries(response.headers), text }
-  assert.deepEqual(described && faultsOf(described, answer), [])
+  const text = await textAsDescribed('buyAttestation', response)
   return {
     status: response.status,
     text,
