@@ -14,7 +14,7 @@ import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { asset, buy, buySettled, payTo, price, sign } from '../../support/payments/buyer.ts'
-import { readContract as readDescription } from '../../support/contract.ts'
+import { readContract as readDescription, textAsDescribed } from '../../support/contract.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { eventually } from '../../support/wait.ts'
@@ -139,7 +139,7 @@ describe('while the database is away', { skip: noPostgres }, () => {
     ]
     for (const [url, init] of [...needs, ...others]) {
       const response = await fetch(url, init)
-      const text = await response.text()
+      const text = url.endsWith('/claim') ? await textAsDescribed('claimItem', response) : await response.text()
       const what = `${url.replace(/picc=.*/, '…')} ${response.status} ${text.slice(0, 300)}`
       assert.doesNotMatch(text, /unexpected/, what)
       assert.notEqual(response.status, 500, what)
