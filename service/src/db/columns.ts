@@ -45,5 +45,12 @@ export const instant = (column: string): string =>
 /** SQL for a time in whole unix seconds. */
 export const seconds = (column: string): string => `extract(epoch from ${column})::bigint`
 
+/**
+ * SQL for whether a time of the database's clock lies at most `span` back. A time that is still to come was written before that clock was set
+ * back, and is not recent: else it would hold until the clock is there again.
+ */
+export const isRecent = (column: string, span: string): string =>
+  `(${column} > statement_timestamp() - ${span} and ${column} < statement_timestamp() + interval '1 minute')`
+
 /** SQL for the zero hash, which stands for none. */
 export const zeroHashSql = `'\\x${'00'.repeat(32)}'::bytea`

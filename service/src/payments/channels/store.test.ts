@@ -53,4 +53,18 @@ for (const { name, open, skip } of testDatabases())
       )
       assert.deepEqual(noted, { n: 1_000 })
     })
+
+    it('reads a state anew that was noted before the clock of the database was set back', async () => {
+      const store = createChannelStore(database, { chainId: 84532, asset, holder })
+      const id: Hex = `0x${'01'.repeat(32)}`
+      const [account, salt] = [`0x${'02'.repeat(20)}`, `0x${'03'.repeat(32)}`] as const
+      const config = { payer: account, payerAuthorizer: account, receiver: account, receiverAuthorizer: account }
+      const state = { balance: 100n, claimed: 0n, withdrawal: 0n, block: 1n }
+      const read = { id, config: { ...config, token: asset, withdrawDelay: 86_400, salt }, state }
+      await store.refresh([read])
+      assert.equal((await store.find(id))?.isFresh, true)
+      await database.query(`update channel set read_at = read_at + interval '10 years'`)
+      assert.equal((await store.find(id))?.isFresh, false)
+      assert.equal((await store.refresh([read]))[0]?.isFresh, true)
+    })
   })

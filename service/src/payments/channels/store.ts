@@ -3,7 +3,7 @@
  * the channel from exactly the voucher's base and stores the purchase with its proof: after a crash there is all of it or nothing.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
+import { bytes, bytesToHex, hexToBytes, isRecent, numbers } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { PaymentScope } from '../holder.ts'
 import { formatPayload } from '../ledger.ts'
@@ -52,7 +52,7 @@ export type ChannelStore = ReturnType<typeof createChannelStore>
  * A voucher reserves nothing on the chain. So a sale relies on a state that is at most this old. It is a small part of any withdrawal
  * delay.
  */
-const fresh = `read_at > statement_timestamp() - interval '10 minutes'`
+const fresh = isRecent('read_at', `interval '10 minutes'`)
 /** A block may have a lower number than one of a moment ago, after a reorganisation. An older answer of a provider must not count. */
 const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < statement_timestamp() - interval '1 minute')`
 /** SQL for the sum of all sales. The chain has more where this table has lost some. */
