@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { type AuditBody, auditHead, readAudit } from '../../db/audit.ts'
+import { hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import { operationStore, type OperationStore } from './operations.ts'
 
@@ -49,6 +50,20 @@ for (const { name, open, skip } of testDatabases()) {
       const all = await Promise.all([newSigner(), newSigner(), newSigner()].map((signer) => append('same', signer, 0n)))
       assert.equal(all.filter(({ added }) => added).length, 1)
       assert.equal(new Set(all.map(({ operation }) => operation.txHash)).size, 1)
+    })
+
+    it('counts what was signed and settled before the clock was set back as old', async () => {
+      const signer = newSigner()
+      const { operation } = await append('from the future', signer, 0n)
+      await operations.settle('from the future', 'CONFIRMED', '{}')
+      const oldOnes = async () => (await operations.settledFrom(signer, 0n, 30_000, 9)).map(({ ageMs }) => ageMs)
+      assert.deepEqual(await oldOnes(), [])
+      await database.query(
+        `update operation set signed_at = signed_at + interval '1 hour', settled_at = settled_at + interval '1 hour' where tx_hash = $1`,
+        [hexToBytes(operation.txHash)],
+      )
+      const [ageMs = 0] = await oldOnes()
+      assert.ok(ageMs > 3_500_000, `${ageMs}`)
     })
 
     it('signs and stores nothing where the guard returns false', async () => {

@@ -3,7 +3,7 @@
  * outcome. Nonces are assigned under the signer's row lock, also among several processes.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes } from '../../db/columns.ts'
+import { bytesToHex, hexToBytes, isRecent } from '../../db/columns.ts'
 import { type Actor, appendAudit, type AuditBody, auditText, localActor } from '../../db/audit.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -12,7 +12,7 @@ export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
 
 /**
  * `outcome` is the writer's JSON, present once settled. A PENDING operation has one only if it was settled before (`keptOutcome`). `ageMs` is
- * the time since the newest signature.
+ * the time between the newest signature and now. A signature from the future was made before the clock of the database was set back.
  */
 export type Operation = SignedTransaction &
   Readonly<{
@@ -146,7 +146,7 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
     async settledFrom(signer: Hex, fromNonce: bigint, settledMs: number, limit: number): Promise<Operation[]> {
       const rows = await database.query<Row>(
         `select ${columns} from operation where signer = $1 and nonce >= $2 and status <> 'PENDING'
-           and settled_at <= now() - $3 * interval '1 millisecond' order by nonce limit $4`,
+           and not ${isRecent('settled_at', "$3 * interval '1 millisecond'")} order by nonce limit $4`,
         [hexToBytes(signer), fromNonce, settledMs, limit],
       )
       return rows.map(parseRow)
@@ -209,7 +209,7 @@ const replaceStatement = `with changed as (
   ${appendEntry("'SIGNED'", "'0x' || encode($2::bytea, 'hex')")}`
 
 const columns = `idempotency_key as key, request_hash, signer, nonce, tx_hash, raw, status, outcome,
-  (extract(epoch from now() - signed_at) * 1000)::float8 as "ageMs"`
+  (abs(extract(epoch from now() - signed_at)) * 1000)::float8 as "ageMs"`
 const findStatement = `select ${columns} from operation where idempotency_key = $1`
 
 type Row = Pick<Operation, 'key' | 'nonce' | 'status' | 'outcome' | 'ageMs'> &

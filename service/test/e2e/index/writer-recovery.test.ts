@@ -126,6 +126,22 @@ describe('a transaction that was sent', () => {
     await writer.close()
   })
 
+  it('is sent again after its loss, although the clock of the database was set back since', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    const supply = await world.supply()
+    await world.automine(false)
+    const lost = await writer.write(mint, { idempotencyKey: 'from the future' })
+    assert.ok(isPending(lost))
+    await world.rpc('anvil_dropTransaction', [lost.txHash])
+    await world.database.query(`update operation set signed_at = signed_at + interval '1 hour'`)
+    await world.automine(true)
+    await writer.recover({ signedMs: 30_000 })
+    assert.equal(await world.supply(), supply + 1)
+    const again = await writer.write(mint, { idempotencyKey: 'from the future' })
+    assert.ok(again.ok && again.status === 'CONFIRMED' && again.txHash === lost.txHash)
+    await writer.close()
+  })
+
   it('gets higher fees when the tip has risen above its own, though the base fee has fallen by more', async () => {
     const gwei = 1_000_000_000n
     let tip = gwei
