@@ -334,6 +334,11 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await store.adopt(10, payment), [])
       await age()
       assert.equal((await store.adopt(10, payment)).length, 1)
+      // The clock of the database was ahead at the write, and was set back.
+      await database.query(`update payment set claimed_until = claimed_until + interval '1 day' where nonce = $1`, [
+        Buffer.from(payment.nonce.slice(2), 'hex'),
+      ])
+      assert.equal((await store.adopt(10, payment)).length, 1)
     })
 
     it('keeps its first answer and transaction', async () => {

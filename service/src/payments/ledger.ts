@@ -3,7 +3,7 @@
  * payment is executed. One authorization buys one proof for one request. Calls that come together share a statement.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytes, bytesToHex, hexToBytes, numbers, texts } from '../db/columns.ts'
+import { bytes, bytesToHex, hexToBytes, isRecent, numbers, texts } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { createBatcher } from '../lib/async/batch.ts'
@@ -99,7 +99,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
     and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
   /** A row of this process is free ten seconds after its write, unless it is in work. Its write had no answer then. */
   const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= statement_timestamp())
-    when p.holder = ${holder.number} then p.claimed_until < statement_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
+    when p.holder = ${holder.number} then not ${isRecent("p.claimed_until - interval '30 s'", "interval '10 s'")} and p.payer || p.nonce <> all($6::bytea[])
     else not ${holder.isAlive.replaceAll('holder', 'p.holder')} end`
 
   const find = createBatcher<Sought, FoundRow | undefined>({

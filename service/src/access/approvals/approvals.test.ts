@@ -344,6 +344,18 @@ for (const { name, open, skip } of testDatabases())
       await database.query("update approval set status = 'FAILED' where status = 'APPROVED' and act = 'recycle'")
     })
 
+    it('are carried out where the clock of the database was set back since they were taken', async () => {
+      const tried: string[] = []
+      const left = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })
+      const id = await askedToRecycle('41', left)
+      assert.ok((await left.approve(id, second)).ok)
+      await database.query("update approval set taken_at = taken_at + interval '1 day' where id = $1", [id])
+      tried.length = 0
+      await left.resume()
+      assert.deepEqual(tried, ['41'])
+      await database.query("update approval set status = 'FAILED' where id = $1", [id])
+    })
+
     it('are not carried out later where they were rejected or have failed, and fail where it is too late', async () => {
       const tried: string[] = []
       const left = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })

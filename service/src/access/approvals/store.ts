@@ -4,7 +4,7 @@
  */
 import { type Actor, appendAudit, type AuditBody, auditText } from '../../db/audit.ts'
 import { countWithin } from '../../db/bounded-count.ts'
-import { instant } from '../../db/columns.ts'
+import { instant, isRecent } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { ApprovalAct } from '../rights.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -128,7 +128,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     async takeLeft(leaseMs: number): Promise<string[]> {
       const text = `update approval set taken_at = clock_timestamp() where id in (
           select a.id from approval a where a.status = 'APPROVED' and not ${isSigned}
-            and a.taken_at < statement_timestamp() - $1 * interval '1 millisecond' order by a.taken_at limit 20 for update skip locked)
+            and not ${isRecent('a.taken_at', "$1 * interval '1 millisecond'")} order by a.taken_at limit 20 for update skip locked)
         returning id`
       return (await database.query<{ id: string }>(text, [leaseMs])).map(({ id }) => id)
     },

@@ -43,10 +43,11 @@ for (const { name, open, skip } of testDatabases()) {
       await operations.append(request, async () => ({ txHash: hash(n), raw: '0x00' }))
       return request.key
     }
-    const grow = ({ key }: Registration) =>
-      database.query("update registration set created_at = now() - interval '11 minutes' where idempotency_key = $1", [
-        key,
-      ])
+    const grow = ({ key }: Registration, minutes = 11) =>
+      database.query(
+        'update registration set created_at = now() - make_interval(mins => $2) where idempotency_key = $1',
+        [key, minutes],
+      )
 
     it('are known again under the same key, and refuse another request under it', async () => {
       const one = registration()
@@ -113,15 +114,17 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('make room when their mint has failed, or was never signed for ten minutes', async () => {
       const [failed, stranded, waiting, young] = [registration(), registration(), registration(), registration()]
-      for (const one of [failed, stranded, waiting, young]) await registrations.add(one)
+      const ahead = registration()
+      for (const one of [failed, stranded, waiting, young, ahead]) await registrations.add(one)
       await operations.settle(await signed(failed), 'FAILED', '{}')
       await signed(waiting)
-      await Promise.all([grow(stranded), grow(waiting)])
+      await Promise.all([grow(stranded), grow(waiting), grow(ahead, -1_440)])
       const instead = ({ tagId }: Registration) => registrations.add(registration({ tagId }))
       assert.deepEqual(
         [await instead(failed), await instead(stranded), await instead(waiting), await instead(young)],
         ['added', 'added', 'tag_taken', 'tag_taken'],
       )
+      assert.equal(await instead(ahead), 'added', 'the clock of the database was set back by a day')
     })
 
     it('with a token never make room', async () => {

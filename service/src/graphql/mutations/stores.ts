@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
+import { isRecent } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 
 /**
@@ -82,7 +83,7 @@ const mint = `from operation o where o.idempotency_key = 'register:' || r.idempo
 const freeStatement = `delete from registration r
   where r.idempotency_key = any($1::text[]) and r.token_id is null and (
     exists (select ${mint} and o.status = 'FAILED')
-    or (r.created_at < statement_timestamp() - interval '10 minutes' and not exists (select ${mint})))
+    or (not ${isRecent('r.created_at', "interval '10 minutes'")} and not exists (select ${mint})))
   returning 1`
 
 const removeStatement = `delete from registration r

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
-import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
+import { bytes, bytesToHex, hexToBytes, isRecent, numbers } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
 import type { BlockId } from '../../domain/chain.ts'
@@ -33,9 +33,9 @@ export type NonceSlots = ReturnType<typeof createNonceSlots>
 /** A provider may lag this far behind the block of our newest transaction. */
 const lag = `interval '1 minute'`
 /** Older blocks stay. The time is a condition so that an index is used. */
-const isRecent = `state = 'mined' and mined_at > statement_timestamp() - interval '1 day'`
+const isMinedLately = `state = 'mined' and mined_at > statement_timestamp() - interval '1 day'`
 /** A transaction is followed as soon as its write is answered. One that is not after this time had no answer. */
-const unanswered = `sent_at < statement_timestamp() - interval '10 s'`
+const unanswered = `not ${isRecent('sent_at', "interval '10 s'")}`
 
 export function createNonceSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
@@ -148,7 +148,7 @@ export function createNonceSlots(
     /** Returns the transactions that were mined in a block. */
     async minedIn({ hash }: BlockId): Promise<Slot[]> {
       const rows = await database.query<Omit<Row, 'validBefore'>>(
-        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and ${isRecent}`,
+        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and ${isMinedLately}`,
         [hexToBytes(hash), chainId],
       )
       return rows.map(parseSlot)
@@ -175,7 +175,7 @@ export function createNonceSlots(
     /** Gives the nonces of a block free that is no longer in the chain, without those of `unsure`. */
     async orphaned({ hash }: BlockId, unsure: readonly Slot[]): Promise<void> {
       await database.query(
-        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and ${isRecent} and pk <> all($3::bigint[])`,
+        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and ${isMinedLately} and pk <> all($3::bigint[])`,
         [hexToBytes(hash), chainId, numbers(unsure.map(({ pk }) => pk))],
       )
     },
