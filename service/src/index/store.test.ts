@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
-import { alice } from '../../test/support/index/rows.ts'
+import { alice, insertAsset, insertTransfer } from '../../test/support/index/rows.ts'
 import { indexSteps, minted } from '../../test/support/index/steps.ts'
 import type { Database } from '../db/database.ts'
 import { IndexIncompleteError, wholeIndex } from './contract.ts'
@@ -45,6 +45,28 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await keptBelow(21_000n), [0, 5_000, 9_000, 20_000])
       await grow(run(20_001, 20_600), 20_300n)
       assert.deepEqual(await keptBelow(20_300n), [0, 5_000, 9_000, 20_000])
+    })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`the offers in ${name}`, { skip }, () => {
+    it('do not expire by the clock of the database alone', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      const clock = { at: Date.now() }
+      const store = indexStore(database, { now: () => clock.at })
+      const epoch = (await store.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
+      const assetPk = await insertAsset(database, { tokenId: 1n })
+      const expiresAt = new Date(clock.at - 3_600_000).toISOString()
+      await insertTransfer(database, { id: '1-1', assetPk, expiresAt })
+      const statusAt = async (at: number) => {
+        clock.at = at
+        assert.ok(await store.prune({ epoch, keepFrom: 0n }))
+        return (await database.query<{ status: string }>('select status from transfer'))[0]?.status
+      }
+      const now = clock.at
+      assert.equal(await statusAt(now - 7_200_000), 'PENDING', 'the database is two hours ahead')
+      assert.equal(await statusAt(now), 'FAILED')
     })
   })
 

@@ -109,7 +109,7 @@ export function indexStore(
           return cursor !== undefined
         })
       // Offers expire also where old rows cannot be deleted.
-      if (!(await whileLeading(expire))) return false
+      if (!(await whileLeading((sql) => expire(sql, seconds())))) return false
       let isMoreLeft = false
       const trim = async (sql: Sql) => void (isMoreLeft = await trimOutbox(sql, retentionDays))
       const isLeading = await whileLeading(async (sql, { number }) => {
@@ -263,8 +263,8 @@ const transfersStatement = 'select id from transfer where token_id = any($1::num
 const deleteTransfersStatement = 'delete from transfer where token_id = any($1::numeric[]) and id = any($2::text[])'
 
 /** Offers expire by the clock, also when no block comes. */
-async function expire(sql: Sql): Promise<void> {
-  const expired = await expireOffers(sql)
+async function expire(sql: Sql, now: bigint): Promise<void> {
+  const expired = await expireOffers(sql, now)
   if (expired.length > 0 && (await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
 }
 

@@ -53,10 +53,10 @@ export async function storeTransfers(sql: Sql, all: readonly Transfer[]): Promis
 
 /**
  * Expires at most 1,000 offers whose time is over, and returns them. No block contains it: an offer that expired failed at that time, as
- * in the projection of events.
+ * in the projection of events. `now` is the clock of this machine in unix seconds.
  */
-export async function expireOffers(sql: Sql): Promise<Transfer[]> {
-  const due = await sql.query<DueRow>(dueStatement)
+export async function expireOffers(sql: Sql, now: bigint): Promise<Transfer[]> {
+  const due = await sql.query<DueRow>(dueStatement, [now])
   if (due.length === 0) return []
   const expired = await sql.query<DueRow>(expireStatement, columnsOf(due))
   return sql.query<Transfer>(ofIdsStatement, columnsOf(expired))
@@ -90,8 +90,9 @@ const openStatement = `select * from (
 const expiredStatement = `select t.id from transfer t
   where t.token_id = any($1::numeric[]) and t.status = 'FAILED' and t.settled_tx is null`
 
+/** The time of an offer is over by the chain or by two clocks. One clock that is ahead must not end an offer for good. */
 export const dueStatement = `select token_id, id from transfer where status = 'PENDING'
-    and expires_at < greatest(statement_timestamp(), (select block_time from index_cursor))
+    and expires_at < greatest(least(statement_timestamp(), to_timestamp($1::bigint)), (select block_time from index_cursor))
   order by expires_at limit 1000`
 
 const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at
