@@ -52,5 +52,11 @@ export const seconds = (column: string): string => `extract(epoch from ${column}
 export const isRecent = (column: string, span: string): string =>
   `(${column} > statement_timestamp() - ${span} and ${column} < statement_timestamp() + interval '1 minute')`
 
+/**
+ * SQL for the clock of the database or that of this machine, whichever is behind. `now` is SQL for the latter in unix seconds. What cannot be
+ * taken back follows it, such as the deletion of old rows: a clock that is ahead would make all rows old.
+ */
+export const earlierClock = (now: string): string => `least(statement_timestamp(), to_timestamp(${now}::float8))`
+
 /** SQL for the zero hash, which stands for none. */
 export const zeroHashSql = `'\\x${'00'.repeat(32)}'::bytea`

@@ -123,7 +123,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.deepEqual(await areKnown([first, second, ...others]), [true, true, false, false])
     await database.query("update outbox set created_at = created_at - interval '40 days'")
     const aged = await outbox.newest()
-    await trimOutbox(database, 30)
+    await trimOutbox(database, 30, BigInt(Math.floor(Date.now() / 1_000)))
     assert.deepEqual(await outbox.after(0n, 10), [])
     assert.deepEqual(await areKnown([await outbox.newest(), aged, ...others]), [true, true, false, false])
   })
@@ -131,7 +131,8 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   it('loses all old events of a busy time, before the table is tidied again', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())
-    const index = indexStore(database, { now: () => 1_800_000_000_000 })
+    const at = Date.now()
+    const index = indexStore(database, { now: () => at })
     const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
     const eventsAfterPruning = async () => {
       assert.equal(await index.prune({ epoch, keepFrom: 0n }), true)
@@ -162,5 +163,17 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.equal(await oldEventsAfterPruning(), 0)
     clock.at += 10_000
     assert.equal(await oldEventsAfterPruning(), 0)
+  })
+
+  it('keeps its new events where the clock of the database alone is ahead', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await insert(database, 1)
+    const yearAgo = Date.now() - 366 * 86_400_000
+    const index = indexStore(database, { now: () => yearAgo })
+    const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
+    await database.query("update outbox set created_at = created_at - interval '366 days'")
+    assert.equal(await index.prune({ epoch, keepFrom: 0n }), true)
+    assert.equal((await outboxStore(database).after(0n, 10)).length, 1)
   })
 })

@@ -3,7 +3,7 @@
  * names a row and the moment at which it was written, so that one of a database that was restored since is recognised.
  */
 import type { Hex } from '@touchstone/verdict'
-import { instant, numbers } from '../db/columns.ts'
+import { earlierClock, instant, numbers } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { lockTimeout } from '../db/errors.ts'
 import { holdersStatement, locks } from '../db/locks.ts'
@@ -251,15 +251,15 @@ function rangeStatement({ after, upTo, limit, topic, kinds, tokenId }: EventRang
 
 const mostTrimmed = 10_000
 
-/** Deletes old events, 10,000 at most, and returns whether there may be more. */
-export async function trimOutbox(sql: Sql, days: number): Promise<boolean> {
-  const [trimmed] = await sql.query<{ n: number }>(trimStatement, [days, mostTrimmed])
+/** Deletes old events, 10,000 at most, and returns whether there may be more. `now` is the clock of this machine in unix seconds. */
+export async function trimOutbox(sql: Sql, days: number, now: bigint): Promise<boolean> {
+  const [trimmed] = await sql.query<{ n: number }>(trimStatement, [days, mostTrimmed, now])
   return trimmed?.n === mostTrimmed
 }
 
 export const trimStatement = `with deleted as (
     delete from outbox where seq in (
-      select seq from outbox where created_at < statement_timestamp() - $1 * interval '1 day' order by created_at limit $2)
+      select seq from outbox where created_at < ${earlierClock('$3')} - $1 * interval '1 day' order by created_at limit $2)
     returning 1)
   select count(*)::int as n from deleted`
 

@@ -111,7 +111,7 @@ export function indexStore(
       // Offers expire also where old rows cannot be deleted.
       if (!(await whileLeading((sql) => expire(sql, seconds())))) return false
       let isMoreLeft = false
-      const trim = async (sql: Sql) => void (isMoreLeft = await trimOutbox(sql, retentionDays))
+      const trim = async (sql: Sql) => void (isMoreLeft = await trimOutbox(sql, retentionDays, seconds()))
       const isLeading = await whileLeading(async (sql, { number }) => {
         if (number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return
         await tidy(sql, keepFrom)

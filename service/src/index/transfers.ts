@@ -1,5 +1,5 @@
 /** Transfers of the index (spec §3): the table `transfer`. */
-import { bytes, hex, numbers, seconds, texts, zeroHashSql } from '../db/columns.ts'
+import { bytes, earlierClock, hex, numbers, seconds, texts, zeroHashSql } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
@@ -92,7 +92,7 @@ const expiredStatement = `select t.id from transfer t
 
 /** The time of an offer is over by the chain or by two clocks. One clock that is ahead must not end an offer for good. */
 export const dueStatement = `select token_id, id from transfer where status = 'PENDING'
-    and expires_at < greatest(least(statement_timestamp(), to_timestamp($1::bigint)), (select block_time from index_cursor))
+    and expires_at < greatest(${earlierClock('$1')}, (select block_time from index_cursor))
   order by expires_at limit 1000`
 
 const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at

@@ -402,6 +402,10 @@ for (const { name, open, skip } of testDatabases()) {
         return [await store.find(payment), await store.find(refused)].map((row) => row?.state)
       }
       assert.deepEqual(await age(6), ['done', 'rejected'])
+      await database.query(`update payment set settled_at = settled_at - interval '20 years'`)
+      await store.prune(ages, Date.now() - 20 * 366 * 86_400_000)
+      assert.ok(await store.find(payment), 'the clock of the database alone is twenty years ahead')
+      await database.query(`update payment set settled_at = settled_at + interval '20 years'`)
       assert.deepEqual([await age(2), await transactions()], [['done', undefined], ['mined']])
       assert.deepEqual([await age(3_650), await transactions()], [[undefined, undefined], []])
     })

@@ -3,7 +3,7 @@
  * payment is executed. One authorization buys one proof for one request. Calls that come together share a statement.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytes, bytesToHex, hexToBytes, isRecent, numbers, texts } from '../db/columns.ts'
+import { bytes, bytesToHex, earlierClock, hexToBytes, isRecent, numbers, texts } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { createBatcher } from '../lib/async/batch.ts'
@@ -396,9 +396,9 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
 
     /**
      * Deletes old rows, at most `mostPruned` of each kind, and returns how many. They are paid ones and mined transactions after `paidDays`,
-     * others that ended after `otherDays`. From then on the nonce on chain refuses a replay.
+     * others that ended after `otherDays`. From then on the nonce on chain refuses a replay. `now` is in unix milliseconds.
      */
-    async prune({ paidDays, otherDays }: { readonly paidDays: number; readonly otherDays: number }): Promise<number> {
+    async prune({ paidDays, otherDays }: Record<'paidDays' | 'otherDays', number>, now = Date.now()): Promise<number> {
       if (!(Math.min(paidDays, otherDays) >= 1)) throw new RangeError('Payments are kept for at least one day.')
       let deleted = 0
       for (const [table, state, time, days] of [
@@ -410,8 +410,8 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
       ] as const) {
         const rows = await database.query(
           `delete from ${table} where pk in (select pk from ${table} where state = '${state}'
-             and ${time} < statement_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit ${mostPruned}) returning pk`,
-          [days],
+             and ${time} < ${earlierClock('$2')} - make_interval(secs => $1::float8 * 86400) order by ${time} limit ${mostPruned}) returning pk`,
+          [days, now / 1_000],
         )
         deleted += rows.length
       }

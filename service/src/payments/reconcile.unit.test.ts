@@ -17,8 +17,8 @@ const receipt = {
   logs: [],
 }
 
-/** A reconciler beside a provider that contradicts the others, and what its passes do. */
-function open(onLine: (line: string) => void = () => {}) {
+/** A reconciler beside a provider that contradicts the others, and what its passes do. Its clock is `ahead` by some seconds. */
+function open(onLine: (line: string) => void = () => {}, ahead = 0n) {
   const did: string[] = []
   const note =
     <T>(name: string, answer: T) =>
@@ -41,7 +41,7 @@ function open(onLine: (line: string) => void = () => {}) {
     },
     facilitator: { adopt: async () => {} },
     settlement: { own: () => [] },
-    chain: { isCanonical: async () => false },
+    chain: { isCanonical: async () => false, heads: { clockError: async () => ahead } },
     rpc: async () => receipt,
     log: createLog(onLine),
     count: () => {},
@@ -56,6 +56,15 @@ describe('a block that is no longer in the chain, of which a provider still has 
     const { did, reconciler } = open()
     await assert.rejects(reconciler.pass(), /receipt is in a block 7/)
     assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'rejected', 'prune'])
+    await reconciler[Symbol.asyncDispose]()
+  })
+})
+
+describe('old rows', () => {
+  it('stay where the clock of this machine is ahead of the chain', async () => {
+    const { did, reconciler } = open(undefined, 3_600n)
+    await assert.rejects(reconciler.pass(), /receipt is in a block 7/)
+    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'rejected'])
     await reconciler[Symbol.asyncDispose]()
   })
 })

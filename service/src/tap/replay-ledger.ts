@@ -4,7 +4,7 @@
  * One row of `tag` decides every race. Taps that come together share one statement and one commit, and answer after it.
  */
 import { bytes, numbers, texts } from '../db/columns.ts'
-import { momentBefore } from '../db/cluster/moment.ts'
+import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
@@ -242,14 +242,23 @@ const prunedPauseMs = 60_000
  * recorded of them. It rests for a minute when none is left, and after a failure. No deleted tap verifies again, because the last counter
  * of its tag stays.
  */
-export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
+export function createTapPruning({
+  sql,
+  days,
+  now = Date.now,
+}: {
+  readonly sql: Sql
+  readonly days: number
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
   let restsUntil = 0
   const statements = [pruneTapsStatement, ...pruneLogStatements]
   return async () => {
     if (performance.now() < restsUntil) return
     restsUntil = performance.now() + prunedPauseMs
-    const before = await momentBefore(sql, days)
+    const before = await startOfRetention(sql, days, now())
     let isMoreLeft = false
     // One that fails, as at the statement limit, keeps no other from its rows.
     const failures = await eachConcurrently(statements, 1, async (statement) => {

@@ -228,7 +228,11 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
   })
 
   it('old events of the feed, and offers that have ended, where there are none', async () => {
-    await assertIndexed({ text: trimStatement, values: [30, 10_000] }, 'outbox_created', 1)
+    await assertIndexed(
+      { text: trimStatement, values: [30, 10_000, Math.floor(Date.now() / 1_000)] },
+      'outbox_created',
+      1,
+    )
     await assertIndexed({ text: dueStatement, values: [Math.floor(Date.now() / 1_000)] }, 'transfer_due', 20)
   })
 
