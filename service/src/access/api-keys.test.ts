@@ -80,6 +80,18 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, false)
     })
 
+    it('end with their revocation where the machine was suspended since the last request', async (t) => {
+      const { text, id } = await make()
+      const authenticate = createKeyAuthentication({ keys, log })
+      const stopped = performance.now()
+      t.mock.method(performance, 'now', () => stopped)
+      assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, true)
+      await keys.revoke(id)
+      const wall = Date.now()
+      t.mock.method(Date, 'now', () => wall + 28_800_000)
+      assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, false)
+    })
+
     it('end when they expire, and are narrowed to verbs for versions that know no end', async () => {
       const { hash, text } = newApiKey()
       keepSecret(text)

@@ -5,6 +5,7 @@ import { type Actor, appendAudit, auditText, localActor } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { createTrust } from '../http/client-ip.ts'
 import type { RateLimiter } from '../http/rate-limit/limiter.ts'
+import { createAgeClock } from '../lib/async/age-clock.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { reasonOf } from '../lib/errors.ts'
@@ -47,7 +48,7 @@ export function createKeyAuthentication({
   keys,
   attempts,
   log,
-  now = () => performance.now(), // monotonic: a wall clock that is set back would extend the life of entries
+  now = createAgeClock(),
 }: {
   readonly keys: Pick<ApiKeyStore, 'find' | 'touch'>
   /** Left out: no limit. A right key consumes nothing. */

@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { headPausesMs } from '../../domain/chain.ts'
+import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -51,7 +52,7 @@ export type AssetReaderOptions = Readonly<{
   auditEvery?: number
   auditMs?: number
   /** Monotonic milliseconds. */
-  now?: () => number
+  now?: (() => number) | undefined
   log: Log
 }>
 
@@ -72,7 +73,7 @@ const maxStaleReads = 3
 /** Connects to nothing yet. Throws for options that can never work. */
 export function createAssetReader(options: AssetReaderOptions) {
   const { headMaxAgeMs = 1000, headRefreshMs = 200, readTimeoutMs = 3000, concurrency = 2, log } = options
-  const { now = () => performance.now(), retryPausesMs = headPausesMs } = options
+  const { now = createAgeClock(), retryPausesMs = headPausesMs } = options
   const { source, counts } = countReads(options.source)
   const keeps = options.cache !== 'off'
   const cache = createAssetCache(keeps ? { entries: options.cacheEntries } : { entries: 0, missing: 0 })

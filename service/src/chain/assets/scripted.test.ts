@@ -211,3 +211,19 @@ describe('the asset reader by events', () => {
     assert.deepEqual([asset.current, block.hash, chain.asked.block, chain.asked.logs], [false, chain.tip().hash, 0, 0])
   })
 })
+
+describe('a reader on a machine that was suspended', () => {
+  it('has no head of before, although its monotonic clock stood still', async (t) => {
+    const [stopped, wall] = [performance.now(), Date.now()]
+    t.mock.method(performance, 'now', () => stopped)
+    const chain = createScriptedChain()
+    const token = chain.mine([1n])
+    const { reader } = readerOf(chain, { now: undefined })
+    await readNow(chain, reader, 1n)
+    assert.equal(reader.head()?.hash, token.hash)
+    t.mock.method(Date, 'now', () => wall + 28_800_000)
+    assert.equal(reader.head(), undefined)
+    await readNow(chain, reader, 1n)
+    assert.equal(reader.head()?.hash, token.hash)
+  })
+})

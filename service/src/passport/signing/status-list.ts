@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord, isSealOpened } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
+import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -127,7 +128,7 @@ const mostMade = 100
 export function createStatusBits({
   reader,
   store,
-  now = () => performance.now(),
+  now = createAgeClock(),
 }: {
   /** An asset that is `current` after the head was resolved is the one at that head. */
   readonly reader: {

@@ -5,6 +5,7 @@
 import { attestationKeyId, type Hex, type PublishedKey } from '@touchstone/verdict'
 import type { AttestationKey } from './attest.ts'
 import type { Sql } from '../../db/database.ts'
+import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { openKeyHistory } from './history.ts'
 import { openKeySource, type KeySourceOptions } from './source.ts'
@@ -31,7 +32,7 @@ const graceSeconds = 120
 export async function openAttestationKeys({
   database,
   now = Date.now,
-  ticks = () => performance.now(),
+  ticks = createAgeClock(),
   mayMake = true,
   ...options
 }: AttestationKeysOptions) {

@@ -6,6 +6,7 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { databaseUnavailable } from '../../lib/errors.ts'
@@ -87,7 +88,7 @@ export async function openTagKeyStore({
   alone = createQueue(),
   readingMs = 1_000,
   waitMs = 1_000,
-  now = () => performance.now(),
+  now = createAgeClock(),
   onLifted = () => {},
 }: {
   readonly folder: string
