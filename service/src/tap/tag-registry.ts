@@ -226,8 +226,11 @@ const branded = `jsonb_strip_nulls(jsonb_set(${knownSettings}, '{brands}', $2::j
 
 const brandsStatement = `UPDATE tag_batch AS b SET settings = ${branded}, kept_settings = ${branded} WHERE id = $1 RETURNING id`
 
+/** A clock that was set back must not make a revocation older than the last pass over the taps. */
 const statusStatement = `
-UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz
+UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz,
+  taps_taken_back_at = CASE WHEN taps_taken_back_at < $3::text::timestamptz THEN taps_taken_back_at
+    WHEN taps_taken_back_at IS NOT NULL THEN $3::text::timestamptz - interval '1 microsecond' END
 WHERE id = $1 AND status <> $2 AND status = coalesce($4, status) RETURNING id`
 
 const useStatement = `

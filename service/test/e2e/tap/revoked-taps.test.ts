@@ -126,6 +126,24 @@ for (const { name, open, skip } of testDatabases())
       await assertSums()
     })
 
+    it('make no product verified after a second revocation, also where the clock of the database was set back since the first', async () => {
+      const chip = { uid: newUid(), batchId: await newBatch() }
+      const tokenId = await product(chip.uid)
+      await setStatus(chip.batchId, 'revoked')
+      await passes().takeBack()
+      await database.query(
+        `update tag_batch set status_at = status_at + interval '1 day', taps_taken_back_at = taps_taken_back_at + interval '1 day'
+         where id = $1`,
+        [chip.batchId],
+      )
+      await setStatus(chip.batchId, 'retired')
+      await tap(tokenId, chip)
+      assert.equal(await isVerified(tokenId), true)
+      await setStatus(chip.batchId, 'revoked')
+      await passes().takeBack()
+      assert.equal(await isVerified(tokenId), false)
+    })
+
     it('are followed by taps that count, after the revocation is lifted', async () => {
       const chip = { uid: newUid(), batchId: await newBatch() }
       const tokenId = await product(chip.uid)
