@@ -271,15 +271,15 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
       await runOne(key, text, [hexToBytes(transaction)])
     },
 
-    /** Returns all transactions that are known to have been sent for a payment, and when it came, in unix seconds. */
-    async sentFor(key: PaymentKey): Promise<{ transactions: readonly Hex[]; since: bigint }> {
-      const [row] = await runOne<{ hashes: readonly Uint8Array[]; since: bigint }>(
+    /** Returns all transactions known to have been sent for a payment. `isSigned`: here. `since`: when it came, in unix seconds. */
+    async sentFor(key: PaymentKey): Promise<{ transactions: readonly Hex[]; isSigned: boolean; since: bigint }> {
+      const [row] = await runOne<{ hashes: readonly Uint8Array[]; isSigned: boolean; since: bigint }>(
         key,
-        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes,
-           extract(epoch from p.created_at)::bigint as since
-         from payment p left join settlement s on s.pk = p.settlement where ${one}`,
+        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes, s.pk is not null as "isSigned",
+           extract(epoch from p.created_at)::bigint as since from payment p left join settlement s on s.pk = p.settlement where ${one}`,
       )
-      return { transactions: (row?.hashes ?? []).map(bytesToHex), since: row?.since ?? 0n }
+      const { hashes = [], isSigned = false, since = 0n } = row ?? {}
+      return { transactions: hashes.map(bytesToHex), isSigned, since }
     },
 
     /** Deletes a row of this process that no transaction has settled or may still settle. `mined`: one has, and the row stays. */

@@ -224,6 +224,26 @@ describe('after a crash', () => {
       await gateway.close()
     })
 
+  it('of an own transfer in an earlier block, where the clock of the database is ahead: the proof, charged once', async () => {
+    const payment = await sign(payer)
+    const key = await stored(payment)
+    const { transactionHash } = await world.submit(payment)
+    await world.mine()
+    await setFromBlock(key.nonce, 2n)
+    await world.slots.assign({ sender: world.facilitator.address, count: 2_000, members: [key] }, async () => ({
+      raw: '0x02',
+      hash: transactionHash,
+    }))
+    await world.database.query(`update payment set created_at = created_at + interval '1 hour' where nonce = $1`, [
+      hexToBytes(key.nonce),
+    ])
+    const gateway = await world.open({ ledger: onDemand })
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+    await world.database.query(`delete from settlement where hashes = array[$1::bytea]`, [hexToBytes(transactionHash)])
+  })
+
   it('of an own transfer in an earlier block, by a remote facilitator: the proof, charged once', async () => {
     const facilitator = await startFacilitator(world)
     const payment = await sign(payer)
