@@ -380,7 +380,15 @@ function createTapFlow(
       keys: tagHash === undefined ? { likely: () => [] } : keys,
       missing,
       authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
-      ledger: createReplayLedger({ sql: database, windowSeconds }),
+      ledger: createReplayLedger({
+        sql: database,
+        windowSeconds,
+        onSetBack: (until) =>
+          log.error('the clock of the database was set back: a tap is good for one request', {
+            until: new Date(until).toISOString(),
+            remedy: 'set that clock right, then start every process again',
+          }),
+      }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       formerTagHash,
       binding:

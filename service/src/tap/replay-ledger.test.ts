@@ -90,15 +90,19 @@ for (const { name, open, skip } of testDatabases()) {
           })
         },
       }
-      const ledger = createReplayLedger({ sql })
+      const until: number[] = []
+      const ledger = createReplayLedger({ sql, onSetBack: (at) => until.push(at) })
       const { tapOf, uid } = world()
       await ledger.consume(tapOf(1))
       await database.query(`update tap set first_seen = now() - interval '250 seconds' where uid = $1`, [uid])
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'SAME_TAP')
+      assert.deepEqual(until, [])
       isSetBack = true
-      assert.equal((await ledger.consume(tapOf(1))).outcome, 'REPLAY')
+      for (let n = 0; n < 2; n += 1) assert.equal((await ledger.consume(tapOf(1))).outcome, 'REPLAY')
       isSetBack = false
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'REPLAY')
+      assert.equal(until.length, 1, 'reported once')
+      assert.ok(Math.abs((until[0] ?? 0) - Date.now()) < 60_000)
     })
 
     it('keeps the window of counter n after n + 1', async () => {

@@ -55,6 +55,8 @@ export type LedgerOptions = Readonly<{
   windowSeconds?: number
   /** For tests. The default is the database's clock, so that instances need not agree on the time. */
   now?: () => Date
+  /** Called once when the clock was set back. A tap is good for one request `until` the clock is there again, in unix milliseconds. */
+  onSetBack?: (until: number) => void
 }>
 
 /**
@@ -73,7 +75,12 @@ const grouping = {
 type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: TappedProduct | null }>
 
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
-export function createReplayLedger({ sql, windowSeconds = 300, now }: LedgerOptions): ReplayLedger {
+export function createReplayLedger({
+  sql,
+  windowSeconds = 300,
+  now,
+  onSetBack = () => {},
+}: LedgerOptions): ReplayLedger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
   const groups = () => createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
   const present = sql.dialect === 'citus' ? groupedByShard(sql, groups) : groups()
@@ -102,7 +109,7 @@ export function createReplayLedger({ sql, windowSeconds = 300, now }: LedgerOpti
   }
 
   const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
-  const past = createPast()
+  const past = createPast((until) => onSetBack(until * 1_000))
 
   async function answer(tap: Tap, consume: boolean, product: TappedProduct | null): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
@@ -136,7 +143,7 @@ const clockTolerance = 5
  * Creates the memory of a clock that may be set back, in seconds. Every tap that was known by then is closed, and so is one that may have
  * been: its time is one that the clock has shown before.
  */
-function createPast() {
+function createPast(onSetBack: (until: number) => void) {
   let latest = -Infinity
   let closedTo = -Infinity
   return {
@@ -144,7 +151,10 @@ function createPast() {
     /** Returns whether a tap of this age is closed. `before` is the latest reading when the statement began, which read `clock`. */
     isClosed: (before: number, clock: number | undefined, age: number | null): boolean => {
       if (clock === undefined) return false
-      if (clock < before - clockTolerance) closedTo = Math.max(closedTo, before)
+      if (clock < before - clockTolerance && closedTo < before) {
+        closedTo = before
+        onSetBack(before)
+      }
       latest = Math.max(latest, clock)
       return age !== null && clock - age <= closedTo
     },
