@@ -105,8 +105,8 @@ function isStatus(status) {
 }
 
 /**
- * Returns the did:web document of this host, or the copy that was kept; null where there is none. `now` is the later of the clocks of browser
- * and host, so that nothing that has ended counts by a slow one.
+ * Returns the did:web document of this host, or the copy that was kept; null where there is none. `now` is the later of the browser's clock and
+ * the time of that answer, so that nothing that has ended counts by a slow clock.
  */
 async function issuerKeys() {
   try {
@@ -125,7 +125,7 @@ async function issuerKeys() {
     if (kept === undefined) return null
     const document = await kept.clone().json()
     const keptAt = new Date(kept.headers.get('date') ?? Number.NaN)
-    return document.id === did ? { document, keptAt, now: Date.now() } : null
+    return document.id === did ? { document, keptAt, now: Math.max(Date.now(), keptAt.getTime() || 0) } : null
   }
 }
 
