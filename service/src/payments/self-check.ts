@@ -230,6 +230,8 @@ const checks = {
     ])
     if (count > 0n || holdsCode) return wrong('The attestation key has sent transactions or holds code.')
     if (holdsRole) return wrong('The attestation key holds a role of the core contract.')
+    const { cannotSign } = key()
+    if (cannotSign !== undefined) return missing(cannotSign)
     return balance > 0n ? missing('The attestation key’s account holds ether.') : ok(`${address} signs nothing else.`)
   },
 } satisfies Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>>

@@ -32,8 +32,8 @@ import { chainId, chainName } from '../../domain/chain.ts'
 import type { EthereumKey } from '../../keys/ethereum.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 
-/** A key that does nothing else. */
-export type AttestationKey = EthereumKey & { readonly keyId: string }
+/** A key that does nothing else. `cannotSign` is one sentence why it signs nothing now; left out: it signs. */
+export type AttestationKey = EthereumKey & { readonly keyId: string; readonly cannotSign?: string }
 
 export function attestationKeyOf(key: EthereumKey): AttestationKey {
   return { ...key, keyId: attestationKeyId(key.address) }

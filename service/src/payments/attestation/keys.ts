@@ -6,6 +6,7 @@ import { attestationKeyId, type Hex, type PublishedKey } from '@touchstone/verdi
 import type { AttestationKey } from './attest.ts'
 import type { Sql } from '../../db/database.ts'
 import { createAgeClock } from '../../lib/async/age-clock.ts'
+import { formatSecond } from '../../domain/text.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { openKeyHistory } from './history.ts'
 import { openKeySource, type KeySourceOptions } from './source.ts'
@@ -89,7 +90,12 @@ export async function openAttestationKeys({
           ? 'There is no attestation key here.'
           : `The attestation key ${other} of this database is not in ${source.place}: copy it there, or set the same ATTESTATION_KEY everywhere. If it is lost, retire it by: touchstone attest key retire ${other}`,
       )
-    return { ...last, sign: () => Promise.reject(new Error(`attestation key ${last.keyId} may not sign now`)) }
+    const row = history.rows().find(({ keyId, status }) => keyId === last.keyId && status === 'active')
+    const cannotSign =
+      row === undefined || row.validFrom <= seconds()
+        ? `The attestation key ${last.keyId} may not sign now.`
+        : `The attestation key ${last.keyId} begins on ${formatSecond(row.validFrom)}: a clock was ahead when it was made. Make another one: touchstone attest key add, then switch.`
+    return { ...last, cannotSign, sign: () => Promise.reject(new Error(cannotSign)) }
   }
 
   /** Announces a key: a new one in this folder, or the `address` of one that will be configured. */

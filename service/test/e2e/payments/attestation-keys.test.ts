@@ -141,6 +141,8 @@ describe('attestation keys', () => {
     const early = await openKeys({ privateKey, now: () => clock + 30_000 })
     const keys = await openKeys({ privateKey })
     await assert.rejects(proofBy(keys, now), /signer_unavailable/)
+    assert.match(keys.active().cannotSign ?? '', /begins on .*Z.*touchstone attest key add/)
+    assert.equal(early.active().cannotSign, undefined)
     assert.equal(await isBelieved(await proofBy(early, () => clock + 30_000), keys), false)
     secondsLater(30)
     assert.ok(await isBelieved(await proofBy(keys, now), keys))
