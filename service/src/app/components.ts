@@ -248,7 +248,8 @@ export async function openComponents(
     }),
     (it) => it.close(),
   )
-  const transferReads = createTransferReads({ rpc: transactions.rpc, contract, chainId })
+  const { maxHeadAgeSeconds } = config.chain
+  const transferReads = createTransferReads({ rpc: transactions.rpc, contract, chainId, maxHeadAgeSeconds })
   const onChain = recycleAct({ writer, operations, transfers: transferReads })
   const approvals = openApprovals(config, log, store, onChain)
   const { tagHash, formerTagHash } = configuredTagHashes(config)

@@ -139,7 +139,7 @@ function answersOf<T>(
  * Rejects a head that is older than `maxAgeSeconds` (0: any age), or as far in the future. The cause is a stuck or lying provider, or a
  * clock here that is wrong. `now` is in unix milliseconds.
  */
-export function assertFresh(block: Block, now: number, maxAgeSeconds: number): void {
+export function assertFresh(block: Pick<Block, 'timestamp'>, now: number, maxAgeSeconds: number): void {
   const age = now / 1000 - Number(block.timestamp)
   if (maxAgeSeconds > 0 && Math.abs(age) > maxAgeSeconds)
     throw new RpcError('fault', `head is ${Math.round(age)} s old`)

@@ -9,6 +9,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { quantity, requireQuantity } from '../rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
+import { assertFresh } from '../rpc/head.ts'
 import { readRegistryVersion } from './registry-version.ts'
 import { registryDigest, type RegistryDomain, type Signable } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
@@ -38,17 +39,22 @@ const mostHeads = 10
 /** Seconds by which the clock may be ahead of the chain. A chain without transactions may have no new block, as anvil does. */
 const clockToleranceSeconds = 60n
 
-/** `contract` and `chainId` are also the domain of what is signed. `rpc` is the writer's; `now` is in milliseconds. */
+/**
+ * `contract` and `chainId` are also the domain of what is signed. `rpc` is the writer's; `now` is in milliseconds. A newest block that is
+ * `maxHeadAgeSeconds` off this clock says nothing (0: it may have any age).
+ */
 export function createTransferReads({
   rpc,
   contract,
   chainId,
+  maxHeadAgeSeconds = 0,
   now = Date.now,
-}: RegistryDomain & { readonly rpc: RpcClient; readonly now?: () => number }) {
+}: RegistryDomain & { readonly rpc: RpcClient; readonly maxHeadAgeSeconds?: number; readonly now?: () => number }) {
   let reached = 0n
 
   async function position(tokenId: bigint): Promise<TransferPosition> {
     const block = await newestBlock()
+    assertFresh(block, now(), maxHeadAgeSeconds)
     const at = pinnedTo(rpc, block)
     const call = async (functionName: 'getAsset' | 'pendingTransfer') =>
       (await at('eth_call', [

@@ -9,11 +9,12 @@ const contract: Hex = `0x${'12'.repeat(20)}`
 const nowSeconds = 1_800_000_000
 
 /** Reads an asset on a chain whose newest block is `age` seconds old by the clock of the service. */
-async function timeAt(age: number): Promise<number> {
+async function timeAt(age: number, maxHeadAgeSeconds = 0): Promise<number> {
   const block = { number: '0x2f', hash: `0x${'ab'.repeat(32)}`, timestamp: `0x${(nowSeconds - age).toString(16)}` }
   const reads = createTransferReads({
     contract,
     chainId,
+    maxHeadAgeSeconds,
     now: () => nowSeconds * 1_000 + 999,
     rpc: async (method, params) => {
       if (method === 'eth_getBlockByNumber') return block
@@ -36,5 +37,10 @@ describe('the time of an asset’s position', () => {
   it('is a minute before the clock where the chain has had no block since', async () => {
     assert.equal(await timeAt(61), -60)
     assert.equal(await timeAt(86_400), -60)
+  })
+
+  it('is not known by a clock that is off, or on a chain that stands still', async () => {
+    assert.equal(await timeAt(29, 30), -29)
+    for (const age of [31, -31, 3_600]) await assert.rejects(timeAt(age, 30), { code: 'CHAIN_UNAVAILABLE' })
   })
 })
