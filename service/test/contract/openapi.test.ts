@@ -42,12 +42,12 @@ describe('the OpenAPI description', () => {
       assert.deepEqual(
         paths.filter((path) => !prefixes.some((prefix) => isBelow(path, prefix))),
         [],
-        `routes of ${host} that the program does not name`,
+        `routes of ${host} in openapi.yaml that app/route-names.ts lacks`,
       )
       assert.deepEqual(
         prefixes.filter((prefix) => !paths.some((path) => isBelow(path, prefix))),
         undescribed[host as keyof typeof hosts],
-        `routes of ${host} that are not described`,
+        `routes of ${host} in app/route-names.ts that openapi.yaml lacks, but for those of «undescribed» below`,
       )
     }
   })
@@ -58,16 +58,19 @@ describe('the OpenAPI description', () => {
     assert.deepEqual(
       components.schemas['GatewayError'].properties.error.enum.toSorted(),
       gateway.flatMap(({ error, status }) => (status === 402 ? [] : [error])).toSorted(),
+      'GatewayError of openapi.yaml has the codes of lib/error-codes.ts',
     )
     const { errors } = components.schemas['GraphqlAnswer'].properties
     assert.deepEqual(
       errors.items.properties.extensions.properties.code.enum.toSorted(),
       [...new Set(graphql)].toSorted(),
+      'GraphqlAnswer of openapi.yaml has the codes of lib/error-codes.ts',
     )
     const documented = Object.keys(operationOf('buyAttestation').responses)
     assert.deepEqual(
       gateway.filter(({ error, status }) => error !== 'method_not_allowed' && !documented.includes(String(status))),
       [],
+      'buyAttestation of openapi.yaml has the status of each code',
     )
   })
 

@@ -94,6 +94,7 @@ describe('the help of touchstone', () => {
     assert.deepEqual(
       [...all, ...inStore].flatMap((command) => lacks(command, '')),
       ['audit export', 'privacy export'],
+      'commands without --json',
     )
   })
 

@@ -179,7 +179,7 @@ describe('GET /metrics', () => {
     ]
     const named = all.flatMap((expression) => expression.match(/\b(?:touchstone|process|nodejs)_[a-z_0-9]+/g) ?? [])
     assert.ok(expressions.length > 20 && named.length > 30)
-    for (const name of named) assert.ok(names.has(name), name)
+    for (const name of named) assert.ok(names.has(name), `${name} is in the dashboard or an alert, and no metric`)
     for (const { alert, expr } of rules) assert.match(expr, /\btouchstone_/, alert)
     assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
     for (const metric of ['key_balance_wei', 'oldest_pending_seconds', 'refusals_total', 'gas_lost_wei_total'])
