@@ -144,7 +144,8 @@ function leavesOf(command: Command, before: string): string[][] {
   if (below.length > 0 && command.registeredArguments.length === 0) return below
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
   const right = commandRights[here.replace(/^touchstone /, '')]
-  return [[code(here + words), command.description(), changesOf[right as CommandRight]], ...below]
+  if (right === undefined) throw new Error(`${here} has no right in service/src/cli/session/command-rights.ts.`)
+  return [[code(here + words), command.description(), changesOf[right]], ...below]
 }
 
 const changesOf: Readonly<Record<CommandRight, string>> = { reads: 'no', changes: 'yes', noted: 'yes', apart: 'apart' }
