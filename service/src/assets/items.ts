@@ -5,8 +5,6 @@
 import type { Sql } from '../db/database.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 
-/** `gtin` has 14 digits; `serial` is decoded, as it is printed on the item. */
-
 /** `created` is false when the token was this item before. A rejected registration changed nothing. */
 type Registration =
   | { readonly ok: true; readonly created: boolean }

@@ -3,10 +3,7 @@
  * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). They are parsed from the raw request path, which alone keeps `%2F` and `/` apart.
  */
 import { parseGtin } from '../domain/gs1/gtin.ts'
-import { decodeSerial, decodeValue, encodeSerial, type SerialError } from '../domain/gs1/serial.ts'
-import type { ItemKey } from '../domain/gs1/serial.ts'
-
-/** One serialised item: its class and its serial, decoded. */
+import { decodeSerial, decodeValue, encodeSerial, type ItemKey, type SerialError } from '../domain/gs1/serial.ts'
 
 type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 

@@ -1,6 +1,6 @@
 /** GS1 serial number, application identifier 21: 1 to 20 characters of CSET 82, case-sensitive (spec §4.5; GS1 Digital Link URI Syntax 1.4). */
 
-/** The GTIN-14 and the serial of one item. */
+/** The GTIN-14 and the serial of one item. The serial is decoded, as it is printed on the item. */
 export type ItemKey = { readonly gtin: string; readonly serial: string }
 
 export type SerialError = 'serial-encoding' | 'serial-charset' | 'serial-length'
