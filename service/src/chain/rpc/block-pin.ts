@@ -21,7 +21,7 @@ const numberCode: Hex = '0x4360005260206000f3'
 const numberAt = (at: unknown): RpcCall => ['eth_call', [{ data: numberCode }, at]]
 
 /** `onLost` is called when a provider no longer takes block hashes as it did. What it answered lately may be of other blocks. */
-export function createPin(contract: Hex, onLost: () => void = () => {}) {
+export function createPin(contract: Hex, onLost: () => void) {
   const encodings = new Map<PinnedMethod, Promise<PinEncoding>>()
   /** The methods that took hash objects at the last probe. */
   const byHash = new Set<PinnedMethod>()
@@ -74,18 +74,18 @@ export function createPin(contract: Hex, onLost: () => void = () => {}) {
   }
 
   /** Repeats the probes that a provider has passed. One that is not answered changes nothing. */
-  async function renew(ask: RpcAttempt['ask']): Promise<void> {
+  async function renew(rpc: Pick<RpcAttempt, 'ask'>): Promise<void> {
     const methods = [...byHash].map(async (method) => {
-      const passes = await isRejected(ask(...probes[method](hashObject(unknownHash()))))
+      const passes = await isRejected(rpc.ask(...probes[method](hashObject(unknownHash()))))
       if (passes || !byHash.has(method)) return
       encodings.set(method, Promise.resolve('number'))
       noteEncoding(method, 'number')
     })
-    await Promise.allSettled([...methods, renewLogs(ask)])
+    await Promise.allSettled([...methods, renewLogs(rpc)])
   }
 
-  async function renewLogs(ask: RpcAttempt['ask']): Promise<void> {
-    if (rejectsUnknownBlocks === undefined || !(await rejectsUnknownBlocks) || (await rejectsUnknownNow(ask))) return
+  async function renewLogs(rpc: Pick<RpcAttempt, 'ask'>): Promise<void> {
+    if (rejectsUnknownBlocks === undefined || !(await rejectsUnknownBlocks) || (await rejectsUnknownNow(rpc))) return
     rejectsUnknownBlocks = Promise.resolve(false)
     onLost()
   }
@@ -101,14 +101,14 @@ export function createPin(contract: Hex, onLost: () => void = () => {}) {
 
   function rejectsUnknown(rpc: RpcAttempt): Promise<boolean> {
     if (rejectsUnknownBlocks !== undefined) return rejectsUnknownBlocks
-    const trial = rejectsUnknownNow(rpc.ask)
+    const trial = rejectsUnknownNow(rpc)
     rejectsUnknownBlocks = trial
     trial.catch(() => (rejectsUnknownBlocks = undefined))
     return trial
   }
 
-  function rejectsUnknownNow(ask: RpcAttempt['ask']): Promise<boolean> {
-    return isRejected(ask('eth_getLogs', [{ address: contract, blockHash: unknownHash() }]))
+  function rejectsUnknownNow(rpc: Pick<RpcAttempt, 'ask'>): Promise<boolean> {
+    return isRejected(rpc.ask('eth_getLogs', [{ address: contract, blockHash: unknownHash() }]))
   }
 
   return { ask, askLogs, renew }

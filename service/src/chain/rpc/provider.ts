@@ -120,7 +120,7 @@ export function createProvider(options: ProviderOptions): Provider {
   /** Asks when the last answer is old. After a failure the next attempt asks again, first of all. */
   function checkChain(ask: RpcAttempt['ask']): ChainCheck {
     if (chain !== undefined && ticks() - chain.askedAt < chainCheckMs) return chain
-    const isRight = Promise.all([assertChainId(ask), pin.renew(ask)]).then(() => {})
+    const isRight = Promise.all([assertChainId(ask), pin.renew({ ask })]).then(() => {})
     const check = { isFirst: chain === undefined, askedAt: ticks(), isRight }
     chain = check
     check.isRight.catch(() => {
