@@ -8,7 +8,7 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
 import { quantity, requireQuantity, RpcError } from './answer.ts'
-import { isRefusal, type RpcClient } from './client.ts'
+import { isKnownTransaction, isRefusal, type RpcClient } from './client.ts'
 import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
 import { createProvider, type Provider } from './provider.ts'
 
@@ -134,7 +134,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
       isWaitedFor: !isDistrusted(provider),
       sent: untilDecided(until, () =>
         askOne(provider, 'eth_sendRawTransaction', params).catch((error: unknown) => {
-          if (isRefusal(error) && /already known|already imported|known transaction/i.test(error.message)) return
+          if (isKnownTransaction(error)) return
           if (!isRefusal(error)) mayBeSent = true
           throw error
         }),

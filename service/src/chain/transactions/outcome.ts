@@ -6,7 +6,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
-import { isRefusal, type RpcClient } from '../rpc/client.ts'
+import { isKnownTransaction, isRefusal, type RpcClient } from '../rpc/client.ts'
 import type { SignedTransaction } from './operations.ts'
 
 /** A mined transaction. `tokenIds` are those that it minted, in order. */
@@ -30,7 +30,7 @@ export async function send(
       log.warn('no answer to a sent transaction', { txHash, reason: reasonOf(error) })
       return 'unknown'
     }
-    if (/already known|already imported|nonce too low|known transaction/i.test(error.message)) return 'sent'
+    if (isKnownTransaction(error) || /nonce too low/i.test(error.message)) return 'sent'
     log.warn('transaction rejected by the node', { txHash, reason: error.message })
     return 'rejected'
   }

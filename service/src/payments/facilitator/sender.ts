@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
-import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
+import { isKnownTransaction, isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { feeLimit, type Fees, gasLimit } from '../../chain/transactions/transaction.ts'
 import { chainId } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
@@ -173,7 +173,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
     try {
       await provider('eth_sendRawTransaction', [raw])
     } catch (error) {
-      if (!(isRefusal(error) && /already known|already imported/i.test(error.message))) throw error
+      if (!isKnownTransaction(error)) throw error
     }
   }
 
