@@ -15,7 +15,7 @@ import { holderLock, locks } from '../../src/db/locks.ts'
 import { checksumOf, migrate, migrationsTo, readMigrations, undoMigration } from '../../src/db/migrate.ts'
 
 const all = readMigrations()
-const [newest, before8] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
+const [newest, beforeNewest] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
 
 for (const engine of ['PGlite', 'PostgreSQL'] as const) {
   describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : noPostgres }, () => {
@@ -41,10 +41,10 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
     })
 
     it('goes up to --to, each file with its time, then to the end', async () => {
-      const first = await run('migrate', '--to', before8.slice(0, 4))
+      const first = await run('migrate', '--to', beforeNewest.slice(0, 4))
       assert.equal(first.exit, 0, first.err)
       assert.equal([...first.out.matchAll(/^\d{4}-\S+\.sql +\d+ ms$/gm)].length, all.length - 1)
-      assert.match(first.out, new RegExp(`The database has ${before8}\\.$`))
+      assert.match(first.out, new RegExp(`The database has ${beforeNewest}\\.$`))
       assert.match((await run('migrate', '--check')).out, new RegExp(`^missing +${newest}\n1 missing`))
       assert.match((await run('migrate')).out, new RegExp(`^${newest} +\\d+ ms\n`))
       assert.deepEqual(await run('migrate', '--check'), {
