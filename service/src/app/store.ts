@@ -95,7 +95,7 @@ export async function joinStore(
     revokedTaps: createRevokedTaps({
       database,
       tagHashes: Object.values(configuredTagHashes(config)).filter((hash) => hash !== undefined),
-      takeBack: (tagHashes) => takeBackTaps(database, tagHashes),
+      takeBackTaps: (tagHashes) => takeBackTaps(database, tagHashes),
     }),
   }
   return { database, ...stores, ...rest, apiKeys: apiKeyStore(database), keyStores, ...keys }

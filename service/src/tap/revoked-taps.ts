@@ -14,7 +14,7 @@ type Options = Readonly<{
   /** The commitments under which a tag can be bound. None: the chips of this process have no products, and nothing is taken back. */
   tagHashes: readonly TagHash[]
   /** Takes back the taps of some tags in one transaction. */
-  takeBack: (tagHashes: readonly `0x${string}`[]) => Promise<void>
+  takeBackTaps: (tagHashes: readonly `0x${string}`[]) => Promise<void>
   /** Rows of tags that are read at one time, and tags of one transaction. First taps wait for it. */
   rowsAtOnce?: number
   tagsAtOnce?: number
@@ -34,7 +34,7 @@ export type RevokedTaps = Readonly<{
 export function createRevokedTaps({
   database,
   tagHashes,
-  takeBack,
+  takeBackTaps,
   rowsAtOnce = 2_000,
   tagsAtOnce = 100,
   settledSeconds = 60,
@@ -69,7 +69,7 @@ export function createRevokedTaps({
       for (let at = 0; at < uids.length; at += tagsAtOnce) {
         if (signal?.aborted === true) return false
         const copied = await copiedOf(uids.slice(at, at + tagsAtOnce).map(([, uid]) => uid))
-        if (copied.length > 0) await takeBack(copied.flatMap((uid) => tagHashes.map((hash) => hash(uid))))
+        if (copied.length > 0) await takeBackTaps(copied.flatMap((uid) => tagHashes.map((hash) => hash(uid))))
       }
       const end = rows.at(-1)
       if (end === undefined || rows.length < rowsAtOnce) return true

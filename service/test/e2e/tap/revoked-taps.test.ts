@@ -35,7 +35,7 @@ for (const { name, open, skip } of testDatabases())
       createRevokedTaps({
         database,
         tagHashes: [tagHash, formerTagHash],
-        takeBack: (hashes) => takeBackTaps(database, hashes),
+        takeBackTaps: (hashes) => takeBackTaps(database, hashes),
         settledSeconds: 0,
         ...over,
       })
@@ -205,14 +205,14 @@ for (const { name, open, skip } of testDatabases())
       }
       await setStatus(batchId, 'revoked')
       const [parts, interrupted] = [[] as number[], new AbortController()]
-      const takeBack = async (hashes: readonly Hex[]) => {
+      const takeBackParts = async (hashes: readonly Hex[]) => {
         parts.push(hashes.length)
         if (parts.length === 2) interrupted.abort()
         await takeBackTaps(database, hashes)
       }
-      await passes({ rowsAtOnce: 3, tagsAtOnce: 2, takeBack }).takeBack(interrupted.signal)
+      await passes({ rowsAtOnce: 3, tagsAtOnce: 2, takeBackTaps: takeBackParts }).takeBack(interrupted.signal)
       assert.ok((await areVerified(all)).includes(true))
-      await passes({ rowsAtOnce: 3, tagsAtOnce: 2, takeBack }).settle()
+      await passes({ rowsAtOnce: 3, tagsAtOnce: 2, takeBackTaps: takeBackParts }).settle()
       assert.ok(!(await areVerified(all)).includes(true))
       assert.ok(parts.every((count) => count <= 4))
       await assertSums()
@@ -269,7 +269,7 @@ for (const { name, open, skip } of testDatabases())
       const batchId = await newBatch()
       await setStatus(batchId, 'revoked')
       const parts: number[] = []
-      await passes({ takeBack: async (hashes) => void parts.push(hashes.length) }).settle()
+      await passes({ takeBackTaps: async (hashes) => void parts.push(hashes.length) }).settle()
       assert.deepEqual(parts, [])
     })
   })
