@@ -21,11 +21,11 @@ import { operationKeyOf } from './store.ts'
  */
 export function databaseActs(
   tagKeys: Pick<TagKeyStore, 'writeStatus'>,
-  takeBack: RevokedTaps['takeBack'] = async () => {},
+  takeBack: RevokedTaps['takeBack'],
 ): Pick<Acts, 'batch-revoke' | 'batch-restore' | 'key-deletion'> {
   return {
     'batch-revoke': batchAct(tagKeys, 'revoked', takeBack),
-    'batch-restore': batchAct(tagKeys, 'retired'),
+    'batch-restore': batchAct(tagKeys, 'retired', async () => {}),
     'key-deletion': {
       async facts(sql, id) {
         const text = 'select name, scopes, brands from api_key where id = $1 and revoked_at is null'
@@ -41,7 +41,7 @@ export function databaseActs(
 function batchAct(
   tagKeys: Pick<TagKeyStore, 'writeStatus'>,
   next: 'revoked' | 'retired',
-  takeBack: RevokedTaps['takeBack'] = async () => {},
+  takeBack: RevokedTaps['takeBack'],
 ): Acts['batch-revoke'] {
   const act = next === 'revoked' ? 'batch.revoke' : 'batch.restore'
   return {
@@ -58,7 +58,7 @@ function batchAct(
     },
     // The ledger reads the status in the database with every tap; the file repeats it.
     async afterwards(id) {
-      // The answer waits for it. What is left then is done by the passes of the service.
+      // The answer waits for at most `takeBackMs`. A later pass of the service takes back the rest.
       await tagKeys.writeStatus(id).finally(() => takeBack(AbortSignal.timeout(takeBackMs)))
     },
   }

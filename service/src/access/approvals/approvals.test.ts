@@ -25,7 +25,7 @@ for (const { name, open, skip } of testDatabases())
     })
     after(() => database.close())
 
-    const over = (on: Database, hours = 1, acts = databaseActs({ writeStatus: async () => {} })) =>
+    const over = (on: Database, hours = 1, acts = databaseActs({ writeStatus: async () => {} }, async () => {})) =>
       createApprovals({
         database: on,
         required: new Set(['batch-revoke', 'key-deletion']),
@@ -41,7 +41,7 @@ for (const { name, open, skip } of testDatabases())
         required: new Set(['recycle']),
         hours: 1,
         acts: {
-          ...databaseActs({ writeStatus: async () => {} }),
+          ...databaseActs({ writeStatus: async () => {} }, async () => {}),
           recycle: {
             readFacts: async () => ({ nonce: 1 }),
             isBegun: async () => false,
@@ -173,7 +173,7 @@ for (const { name, open, skip } of testDatabases())
     it('are not carried out on a batch that is revoked between the comparison and the act', async () => {
       await newBatch('raced')
       const { id } = await asked('batch-revoke', 'raced')
-      const { 'batch-revoke': act, ...others } = databaseActs({ writeStatus: async () => {} })
+      const { 'batch-revoke': act, ...others } = databaseActs({ writeStatus: async () => {} }, async () => {})
       const raced: typeof act = {
         ...act,
         async facts(sql, subject) {

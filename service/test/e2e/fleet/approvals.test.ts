@@ -32,7 +32,10 @@ describe('approvals of several processes', { skip: noPostgres }, () => {
       database,
       required: new Set(['recycle']),
       hours: 1,
-      acts: { ...databaseActs({ writeStatus: async () => {} }), ...recycleAct({ writer, operations, transfers }) },
+      acts: {
+        ...databaseActs({ writeStatus: async () => {} }, async () => {}),
+        ...recycleAct({ writer, operations, transfers }),
+      },
       log: createLog(() => {}),
     })
     const metadataHashes = Array.from({ length: acts }, () => hash(0))

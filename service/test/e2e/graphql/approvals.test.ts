@@ -224,7 +224,7 @@ describe('a service whose writes cannot be recovered', { skip: noPostgres }, () 
       database,
       required: new Set(['batch-revoke']),
       hours: 0,
-      acts: databaseActs({ writeStatus: async () => {} }),
+      acts: databaseActs({ writeStatus: async () => {} }, async () => {}),
       log: createLog(() => {}),
     })
     await tagStore(database).putBatch({ id: 'late', epoch: 0, settings: {} })

@@ -20,7 +20,10 @@ const operations = operationStore(database)
 const domain = { contract: contract as `0x${string}`, chainId: 84532 }
 const writer = createWriter({ ...domain, rpc, keys, operations, log, local: true, receiptWaitMs: 60_000 })
 const transfers = createTransferReads({ ...domain, rpc })
-const acts = { ...databaseActs({ writeStatus: async () => {} }), ...recycleAct({ writer, operations, transfers }) }
+const acts = {
+  ...databaseActs({ writeStatus: async () => {} }, async () => {}),
+  ...recycleAct({ writer, operations, transfers }),
+}
 const approvals = createApprovals({ database, required: new Set(['recycle']), hours: 1, acts, log, leaseMs: 200 })
 
 const open = ['PENDING', 'APPROVED'] as const

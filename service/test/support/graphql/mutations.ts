@@ -49,7 +49,7 @@ export const noApprovals = (database: Database) =>
     database,
     required: new Set(),
     hours: 1,
-    acts: databaseActs({ writeStatus: async () => {} }),
+    acts: databaseActs({ writeStatus: async () => {} }, async () => {}),
     log: createLog(() => {}),
   })
 
