@@ -117,7 +117,7 @@ export function browserFiles(sources: Readonly<Record<string, string>>): Browser
   for (const [name, source] of Object.entries(sources)) {
     const text = source.replace(/^(?:\/\/|\/\*)# sourceMappingURL=.*$/gm, '')
     hash.update(`${name}\0${text}\0`)
-    files.set(name, { type: typeOf(name), bytes: compressedOnce(Buffer.from(text)) })
+    files.set(name, { type: mediaTypeOf(name), bytes: compressedOnce(Buffer.from(text)) })
   }
   const version = hash.digest('hex').slice(0, 16)
   return {
@@ -154,7 +154,8 @@ const fileHeaders = {
   'Content-Security-Policy': "default-src 'none'; sandbox",
 } as const
 
-function typeOf(name: string): string {
-  const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+/** Returns the media type of a file of a page by the end of its name. */
+export function mediaTypeOf(name: string): string {
+  const types = { css: 'text/css', html: 'text/html', js: 'text/javascript', svg: 'image/svg+xml' }
   return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
 }

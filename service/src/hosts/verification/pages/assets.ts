@@ -11,6 +11,7 @@ import { pageHeaders, policyOf } from './response.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { offlinePage } from '../../../pages/offline.ts'
 import { errorResponse } from '../../../http/responses.ts'
+import { mediaTypeOf } from '../../../http/static-document.ts'
 
 export type PageAssets = {
   /** Path of the folder, without a slash at the end. */
@@ -75,7 +76,7 @@ function readAssets(): PageAssets {
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
       const headers = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
       if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers })
-      return new Response(text, { headers: { ...headers, 'Content-Type': typeOf(name) } })
+      return new Response(text, { headers: { ...headers, 'Content-Type': mediaTypeOf(name) } })
     },
   }
 }
@@ -103,11 +104,6 @@ const ownHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'Service-Worker-Allowed': '/',
   },
   'offline.html': { ...pageHeaders, 'Content-Security-Policy': policyOf({ form: false, font: false, connect: [] }) },
-}
-
-function typeOf(name: string): string {
-  const types = { css: 'text/css', html: 'text/html', js: 'text/javascript', svg: 'image/svg+xml' }
-  return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
 }
 
 /** Adds a module and its imports as JavaScript with relative specifiers: without an import map the policy stays `'self'`. */
