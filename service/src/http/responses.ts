@@ -11,6 +11,9 @@ export const openToAll = {
   'Access-Control-Expose-Headers': exposedHeaders,
 } as const
 
+/** Methods of a route that only reads. */
+export const readMethods = 'GET, HEAD, OPTIONS'
+
 /** Returns the fields of spec §8 and of draft-ietf-httpapi-ratelimit-headers; none when the limit is switched off. */
 export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
   if (quota === undefined) return {}

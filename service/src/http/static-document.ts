@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { compressedOnce, encodingFor } from './compression.ts'
 import { matchesIfNoneMatch } from './etag.ts'
 import { getHeader, parseRequestTarget } from './request.ts'
-import { methodRefused, openToAll, preflight, sendError } from './responses.ts'
+import { methodRefused, openToAll, preflight, sendError, readMethods } from './responses.ts'
 
 export type StaticDocument = {
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -12,8 +12,6 @@ export type StaticDocument = {
   /** All headers of the 200 response. */
   readonly headers: Readonly<Record<string, string>>
 }
-
-const staticMethods = 'GET, HEAD, OPTIONS'
 
 /** Makes a document that every origin may read and caches keep for an hour. `headers` replace these defaults. */
 export function staticDocument(
@@ -61,7 +59,7 @@ export function documentResponse(
   method: string,
   ifNoneMatch: string | undefined,
 ): Response {
-  if (method !== 'GET' && method !== 'HEAD') return methodRefused(staticMethods)
+  if (method !== 'GET' && method !== 'HEAD') return methodRefused(readMethods)
   if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers: unsized(headers) })
   return new Response(method === 'HEAD' ? null : bytes, { headers })
 }
@@ -80,8 +78,8 @@ export function withDocument(path: string, document: StaticDocument, next: Reque
 /** Answers a preflight, and methods that read nothing. Returns whether it did. */
 export function rejectsMethod({ method = '' }: IncomingMessage, response: ServerResponse): boolean {
   if (method === 'GET' || method === 'HEAD') return false
-  if (method === 'OPTIONS') response.writeHead(204, Object.fromEntries(preflight(staticMethods).headers)).end()
-  else sendError(response, 405, `This route answers ${staticMethods}.`, { ...openToAll, Allow: staticMethods })
+  if (method === 'OPTIONS') response.writeHead(204, Object.fromEntries(preflight(readMethods).headers)).end()
+  else sendError(response, 405, `This route answers ${readMethods}.`, { ...openToAll, Allow: readMethods })
   return true
 }
 

@@ -8,6 +8,7 @@ import { hashTypedData } from 'viem'
 import { chainId } from '../../domain/chain.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { getHeader, requestIdOf } from '../../http/request.ts'
+import { readMethods } from '../../http/responses.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import { parseVoucher } from '../../payments/channels/presented.ts'
@@ -30,7 +31,6 @@ export const statusTypes = {
   ],
 } as const
 
-const methods = 'GET, HEAD, OPTIONS'
 const validSeconds = 300
 /** A payer's clock may be this many seconds ahead. */
 const aheadSeconds = 60
@@ -106,9 +106,9 @@ export function createStatusRoute(options: StatusOptions) {
   }
 
   return (request: IncomingMessage, response: ServerResponse, path: string): void => {
-    if (request.method === 'OPTIONS') return sendPreflight(response, methods, ['Authorization'])
+    if (request.method === 'OPTIONS') return sendPreflight(response, readMethods, ['Authorization'])
     if (request.method !== 'GET' && request.method !== 'HEAD')
-      return sendPaymentError(response, 'method_not_allowed', { Allow: methods })
+      return sendPaymentError(response, 'method_not_allowed', { Allow: readMethods })
     answer(request, response, path).catch((error: unknown) =>
       sendPaymentError(response, toErrorCode(error, requestIdOf(response))),
     )

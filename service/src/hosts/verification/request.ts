@@ -10,7 +10,7 @@ import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
-import { quotaHeaders, errorResponse, methodRefused, openToAll, preflight } from '../../http/responses.ts'
+import { quotaHeaders, errorResponse, methodRefused, openToAll, preflight, readMethods } from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
 import {
   databaseUnavailable,
@@ -91,8 +91,6 @@ export async function readBodyOf(c: Context<Env>, limits: BodyLimits): Promise<B
   if (!body.ok && body.because === 'too-slow') throw new ServiceError('BODY_TOO_SLOW', errorCodes.BODY_TOO_SLOW.meaning)
   return body
 }
-
-export const readMethods = 'GET, HEAD, OPTIONS'
 
 export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD'

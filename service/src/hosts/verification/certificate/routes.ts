@@ -7,7 +7,7 @@ import type { Context, Hono } from 'hono'
 import type { Minters } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
 import { errorCodes } from '../../../lib/error-codes.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
@@ -24,16 +24,7 @@ import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { brandOfToken } from '../pages/item.ts'
 import { contextOf, formRefused, isOwnForm, pageResponse } from '../pages/response.ts'
-import {
-  codedFailure,
-  isRead,
-  rawQuery,
-  readBodyOf,
-  readMethods,
-  type Env,
-  type Headers,
-  type RequestHelpers,
-} from '../request.ts'
+import { codedFailure, isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
 export type CertificateSite = {
   /** The public origin, without a slash at the end. */

@@ -4,13 +4,13 @@
  */
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { preflight } from '../../../http/responses.ts'
+import { preflight, readMethods } from '../../../http/responses.ts'
 import { documentResponse, lazyDocument, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { docsDocument, docsSearchDocument } from '../../../pages/docs/document.ts'
 import { docsPath } from '../../../pages/docs/markdown.ts'
 import { createDocsSearch } from '../../../pages/docs/search.ts'
 import { pageAssets } from '../pages/assets.ts'
-import { readMethods, readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readRoute, type Env, type RequestHelpers } from '../request.ts'
 import { referenceRoutes } from './reference.ts'
 import { docsSources, type DocsSite } from './sources.ts'
 

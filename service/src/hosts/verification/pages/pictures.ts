@@ -8,9 +8,16 @@ import type { PictureForm } from '../../../assets/pictures/limits.ts'
 import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import {
+  errorResponse,
+  methodRefused,
+  openToAll,
+  preflight,
+  quotaHeaders,
+  readMethods,
+} from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
-import { isRead, rateLimited, readMethods, type Env, type RequestHelpers } from '../request.ts'
+import { isRead, rateLimited, type Env, type RequestHelpers } from '../request.ts'
 
 export type PictureSite = {
   readonly pictureForms: Pick<CachedPictures, 'ready' | 'get' | 'known'>

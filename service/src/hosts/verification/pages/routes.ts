@@ -11,7 +11,7 @@ import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
 import { typedText } from '../../../domain/text.ts'
-import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { errorResponse, methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
@@ -37,15 +37,7 @@ import { bulkRoute } from '../lookup/bulk.ts'
 import { findOfBrand, findText, type LookupResult, type FindSite } from '../lookup/find.ts'
 import { readProduct } from '../product/records.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
-import {
-  isRead,
-  parseTokenIdSegment,
-  rawQuery,
-  readMethods,
-  type Env,
-  type Headers,
-  type RequestHelpers,
-} from '../request.ts'
+import { isRead, parseTokenIdSegment, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { type TapRouteOptions } from '../tap-guard.ts'
 import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'

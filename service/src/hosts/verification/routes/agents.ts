@@ -18,14 +18,13 @@ import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, preflight, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
+import { errorResponse, preflight, quotaHeaders, uncachedJson, readMethods } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import { memoizeLast } from '../../../lib/memoize.ts'
 import {
   codedFailure,
   documentRoute,
-  readMethods,
   parseTokenIdSegment,
   rawQuery,
   readRoute,

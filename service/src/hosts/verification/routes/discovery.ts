@@ -1,8 +1,8 @@
 /** The documents that describe the service to machines (catalogs, OpenAPI, llms.txt, robots.txt), and `/health`. */
 import type { Hono } from 'hono'
 import type { DiscoveryDocuments } from '../../../discovery/documents.ts'
-import { livenessBody, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
-import { documentRoute, isRead, readMethods, type Env } from '../request.ts'
+import { livenessBody, methodRefused, openToAll, preflight, readMethods } from '../../../http/responses.ts'
+import { documentRoute, isRead, type Env } from '../request.ts'
 
 export type DiscoveryRoutes = {
   readonly discovery?: DiscoveryDocuments | undefined

@@ -4,12 +4,12 @@
  */
 import type { Hono } from 'hono'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
-import { methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { methodRefused, openToAll, preflight, readMethods } from '../../../http/responses.ts'
 import { passportContext, unspecifiedFacilityDocument, vocabularyDocument } from '../../../passport/vocabulary.ts'
 import { didDocument, didOf } from '../../../passport/did-document.ts'
 import { productContext, productVocabulary } from '../../../passport/public/terms.ts'
 import { resolverDescription } from '../../../passport/resolver.ts'
-import { isRead, readMethods, type Env } from '../request.ts'
+import { isRead, type Env } from '../request.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 
 export type WellKnownRoutes = {
