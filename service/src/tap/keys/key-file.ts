@@ -3,6 +3,7 @@
  * personalisation station has one of its own (`station.ts`).
  */
 import { readFile } from 'node:fs/promises'
+import { ifMissing } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
 import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
@@ -19,7 +20,7 @@ export class KeyFileError extends Error {}
 
 /** Reads the verifier's batches. A missing file holds no batches. Throws `KeyFileError`. */
 export async function readKeyFile(path: string, options: KeyFileOptions): Promise<readonly BatchKeyRecord[]> {
-  const text = await readIfExists(path)
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
   return text === null ? [] : openKeys(text, options)
 }
 
@@ -54,19 +55,10 @@ export async function openKeys(
 
 /** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */
 export async function resealFile(path: string, kind: SealedKind, options: KeyFileOptions): Promise<boolean> {
-  const text = await readIfExists(path)
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
   if (text === null || unseal(kind, text, options.kek) !== null) return false
   await writePrivateFile(path, seal(kind, openSealed(kind, text, options), options.kek))
   return true
-}
-
-export async function readIfExists(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
 }
 
 /** Opens the text of a sealed file. Throws `KeyFileError`. */

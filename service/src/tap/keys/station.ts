@@ -2,14 +2,15 @@
  * The personalisation station: the application masters of batches (slots 0, 3 and 4), which can rewrite chips (spec §4.4). A verifier needs
  * none of them. They are in a file of their own, sealed under STATION_KEK, or never leave a token.
  */
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { KeyStore } from '../../keys/key.ts'
 import { parseHex } from '../../lib/bytes.ts'
+import { ifMissing } from '../../lib/errors.ts'
 import { seal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
-import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed, readIfExists } from './key-file.ts'
+import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed } from './key-file.ts'
 
 /** `add` and `adopt` replace the file: their caller holds the lock of the key files. */
 export type Station = Readonly<{
@@ -76,7 +77,7 @@ async function readMasters(
   variable: string,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   assertKek(keks.kek, variable)
-  const text = await readIfExists(path)
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
   const masters = new Map<string, Uint8Array>()
   for (const [id, hex] of Object.entries(text === null ? {} : openSealed('tag-app-keys', text, keks, variable))) {
     const key = parseHex(String(hex))
