@@ -4,7 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { appendAudit, auditText, type Actor } from '../db/audit.ts'
-import { bytes, hex, hexToBytes, instant } from '../db/columns.ts'
+import { bytes, bytesToHex, hex, hexToBytes, instant } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { eventKinds } from '../domain/registry-event.ts'
 
@@ -118,7 +118,7 @@ async function findTags(sql: Sql, tagHashes: TagHashes): Promise<void> {
     let last: Uint8Array | undefined = new Uint8Array()
     while (last !== undefined && (await sql.query(missingStatement)).length > 0) {
       const rows: readonly { uid: Uint8Array }[] = await sql.query(statement, [last, uidsAtOnce])
-      const pairs = rows.flatMap(({ uid }) => tagHashes(uid).map((hash) => [toHex(uid), hash] as const))
+      const pairs = rows.flatMap(({ uid }) => tagHashes(uid).map((hash) => [bytesToHex(uid), hash] as const))
       const [uids, hashes] = [bytes(pairs.map(([uid]) => uid)), bytes(pairs.map(([, hash]) => hash))]
       await sql.query(matchStatement, [uids, hashes])
       await sql.query(foundStatement, [hashes])
@@ -128,7 +128,6 @@ async function findTags(sql: Sql, tagHashes: TagHashes): Promise<void> {
 }
 
 const uidsAtOnce = 5_000
-const toHex = (uid: Uint8Array): Hex => `0x${Buffer.from(uid).toString('hex')}`
 
 const places = [
   'create temporary table subject_account (address bytea) on commit drop',
