@@ -64,7 +64,8 @@ const start = randomInt(2 ** 40).toString(36)
 const step = randomInt(2 ** 31) | 1
 let last = 0
 
-function newRequestId(): string {
+/** Returns an id for work that no request of a client has named, such as an operation on a socket. */
+export function newRequestId(): string {
   last = (last + step) & 0x7fff_ffff
   return `${start}-${last}` // base 36 would take ten times as long
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { execute, getOperationAST, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import { createHandler } from 'graphql-http'
-import { getHeader, parseRequestTarget, requestIdFor } from '../../http/request.ts'
+import { getHeader, parseRequestTarget } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { retryAfterSeconds } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -161,9 +161,4 @@ async function settledWithin(
 ): Promise<ExecutionResult> {
   if (!(result instanceof Promise)) return result
   return withDeadline(result, ms, { onTimeout }).catch((error: unknown) => ({ errors: [faultError(error)] }))
-}
-
-/** Returns an id under which the log has the faults of an operation. */
-export function newRequestId(): string {
-  return requestIdFor(undefined)
 }
