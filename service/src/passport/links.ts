@@ -2,6 +2,9 @@
 import { itemPath } from './digital-link.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 
+/** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
+export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
+
 /** The names of an item: its token, and its GTIN and serial when it has them. */
 export type ItemNames = { readonly tokenId: bigint; readonly item: ItemKey | null }
 

@@ -4,14 +4,12 @@
  * object, and therefore no supplier text (spec §1).
  */
 import type { SignedForm } from '../http/accept.ts'
-import { linksOf } from './links.ts'
+import { gs1Vocabulary, linksOf } from './links.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 import type { PublicFacts } from './public/facts.ts'
 import { subjectLinks, type ProductSubject } from './public/subject.ts'
 
 export const linksetType = 'application/linkset+json'
-/** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
-export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
 
 type Link = {
   readonly href: string

@@ -6,7 +6,7 @@ import { formatSecond } from '../domain/text.ts'
 import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
 import { countryOf, unspecifiedCountry } from './country.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
-import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
+import { gs1Vocabulary, linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
 import { chainName, type TimedBlock } from '../domain/chain.ts'
 import { parseHttpsUrl } from '../domain/https-url.ts'
@@ -66,13 +66,13 @@ export function productOf(input: ProductInput, text: ProductText) {
         linkURL: links.page,
         linkName: 'Human-readable passport',
         mediaType: 'text/html',
-        linkType: 'https://ref.gs1.org/voc/pip',
+        linkType: `${gs1Vocabulary}pip`,
       },
       {
         linkURL: links.verdict,
         linkName: 'Keyless on-chain verdict',
         mediaType: 'application/json',
-        linkType: 'https://ref.gs1.org/voc/verificationService',
+        linkType: `${gs1Vocabulary}verificationService`,
       },
     ],
     assetStatus: {

@@ -4,8 +4,8 @@
  */
 import type { ItemKey } from '../domain/gs1/serial.ts'
 import { decodePercent } from '../lib/bytes.ts'
-import { linksOf } from './links.ts'
-import { gs1Vocabulary, linksetType, type LinkType, type Topic } from './linkset.ts'
+import { gs1Vocabulary, linksOf } from './links.ts'
+import { linksetType, type LinkType, type Topic } from './linkset.ts'
 import { subjectLinks, type ProductSubject } from './public/subject.ts'
 import { mediaRanges, namedQuality, qualityOf, signedForms } from '../http/accept.ts'
 

@@ -2,6 +2,7 @@
  * The terms of public product information, as data. They are the source of its JSON-LD context, of the vocabulary `/ns/product`, and of the
  * dictionary references of EN 18223. A term with an IRI is of schema.org or GS1; the others are our own.
  */
+import { gs1Vocabulary } from '../links.ts'
 
 type DataType =
   | 'xsd:string'
@@ -14,7 +15,6 @@ type DataType =
 type Term = { readonly iri?: string; readonly type: DataType; readonly comment: string }
 
 const schema = 'https://schema.org/'
-const gs1 = 'https://ref.gs1.org/voc/'
 const text = (comment: string, iri?: string): Term => ({ type: 'xsd:string', comment, ...(iri && { iri }) })
 const link = (comment: string, iri?: string): Term => ({ type: 'xsd:anyURI', comment, ...(iri && { iri }) })
 const decimal = (comment: string): Term => ({ type: 'xsd:decimal', comment })
@@ -64,7 +64,7 @@ export const publicTerms: Readonly<Record<string, Term>> = {
   since: { type: 'xsd:date', comment: 'First day of a recall.' },
   gtin: text('GTIN of 14 digits.', `${schema}gtin14`),
   serialNumber: text('Serial number (AI 21).', `${schema}serialNumber`),
-  batchNumber: text('Batch or lot (AI 10).', `${gs1}hasBatchLotNumber`),
+  batchNumber: text('Batch or lot (AI 10).', `${gs1Vocabulary}hasBatchLotNumber`),
   tokenId: text('Token id in decimal.'),
   granularity: text('model, batch or item.'),
   notice: text('Warning about the supplier’s text.'),
