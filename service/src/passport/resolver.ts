@@ -37,7 +37,7 @@ export function resolveItem(
   const wantsCredential = namesCredential(request.accept) && (request.hasTap || !namesJson(request.accept))
   return resolve(request, {
     defaultLink: wantsCredential ? credential : publicAnswer(request, subject),
-    dpp: prefersPage(request.accept) ? { kind: 'page' } : credential,
+    dpp: namesHtml(request.accept) ? { kind: 'page' } : credential,
     ...informationAnswers(request, subject),
     verificationService: redirect(verdict),
     recallStatus: redirect(verdict),
@@ -130,8 +130,8 @@ function prefersAny(accept: string | null, types: readonly string[]): boolean {
   return Math.max(...types.map((type) => namedQuality(ranges, type))) > qualityOf(ranges, 'text/html')
 }
 
-/** Returns whether the client names HTML, as browsers do. Every other client is a machine that gets the credential. */
-function prefersPage(accept: string | null): boolean {
+/** Returns whether the client names HTML with at least the weight of JSON, as browsers do. Every other client is a machine that gets the credential. */
+function namesHtml(accept: string | null): boolean {
   const ranges = mediaRanges(accept)
   const html = Math.max(namedQuality(ranges, 'text/html'), namedQuality(ranges, 'application/xhtml+xml'))
   return html > 0 && html >= Math.max(qualityOf(ranges, 'application/ld+json'), qualityOf(ranges, 'application/json'))

@@ -27,6 +27,12 @@ export function isBusy(error: unknown): boolean {
   return cause instanceof ReadFailure && cause.kinds.has('busy')
 }
 
+/** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
+export function hasReverted(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : undefined
+  return cause instanceof ReadFailure && cause.kinds.has('reverted')
+}
+
 /** Returns whether a provider was asked at all. Without one the failure says nothing about the read. */
 export function wasAsked(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : undefined

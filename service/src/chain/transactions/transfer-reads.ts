@@ -72,7 +72,7 @@ export function createTransferReads({
   /** A provider of several nodes may answer from one that lags: then it is asked again. */
   async function newestBlock(): Promise<TimedBlock> {
     for (let asked = 1; ; asked += 1) {
-      const block = parseBlock(await rpc('eth_getBlockByNumber', ['latest', false]))
+      const block = parseTimedBlock(await rpc('eth_getBlockByNumber', ['latest', false]))
       if (block.number >= reached || asked >= mostHeads) return block
       await sleep(100)
     }
@@ -97,7 +97,7 @@ export function createTransferReads({
 
 const later = (one: bigint, other: bigint) => (one > other ? one : other)
 
-function parseBlock(found: unknown): TimedBlock {
+function parseTimedBlock(found: unknown): TimedBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
   if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
   return { number: requireQuantity(number), hash: hash as Hex, timestamp: requireQuantity(timestamp) }

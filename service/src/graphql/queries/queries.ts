@@ -75,7 +75,7 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       async transfer(_root: unknown, { id, block }: { id: string } & AtBlock, context: GraphqlContext) {
-        const transferId = parseTransferId(id)
+        const transferId = parseAnyTransferId(id)
         const at = await findBlock(block, context)
         if (!at) return context.loaders.transferById.load(transferId)
         const tokenId = parseTokenId(transferId.split('-')[0] ?? '')
@@ -98,7 +98,7 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       node(_root: unknown, { id }: { id: string }, context: GraphqlContext) {
         const tokenId = parseTokenId(id)
         return tokenId === null
-          ? context.loaders.transferById.load(parseTransferId(id))
+          ? context.loaders.transferById.load(parseAnyTransferId(id))
           : context.loaders.productByToken.load(tokenId)
       },
 
@@ -231,7 +231,7 @@ type TransfersArguments = PageArguments &
   }
 
 /** Parses the id of a transfer of either kind and returns it without leading zeros. Throws BAD_USER_INPUT when the text is none. */
-function parseTransferId(text: string): string {
+function parseAnyTransferId(text: string): string {
   if (text.length <= 200 && /^\d+(-\d+){1,2}$/.test(text)) return text.replaceAll(/\b0+(?=\d)/g, '')
   throw graphqlError('BAD_USER_INPUT', 'A transfer id is <tokenId>-<nonce>, such as 7-1.')
 }

@@ -5,9 +5,9 @@
 import type { Hex } from '@touchstone/verdict'
 import { multicallAddress } from '../../../domain/chain.ts'
 import { singleFlight } from '../../../lib/async/single-flight.ts'
-import { chainUnavailable, ServiceError } from '../../../lib/errors.ts'
+import { chainUnavailable } from '../../../lib/errors.ts'
 import type { Block } from '../../rpc/block.ts'
-import { ReadFailure } from '../../rpc/failover.ts'
+import { hasReverted } from '../../rpc/failover.ts'
 import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
 import {
   decodeAggregate,
@@ -156,17 +156,10 @@ export function createEncodingDetector(
       const answer = await source.call(to, data, block, { deadline })
       return answer === nonCanonical ? answer : isYes(answer)
     } catch (error) {
-      if (isRevert(error)) return false
+      if (hasReverted(error)) return false
       throw error
     }
   }
-}
-
-/** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
-function isRevert(error: unknown): boolean {
-  const cause = error instanceof ServiceError ? error.cause : undefined
-  if (!(cause instanceof ReadFailure)) return false
-  return cause.kinds.has('reverted')
 }
 
 /** For our own contract. A list is one call, and so is a tag; many tags are one call of Multicall3. */
