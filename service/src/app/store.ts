@@ -28,7 +28,7 @@ import type { Log } from '../lib/log.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
 import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
-import { createStation } from '../tap/keys/station.ts'
+import { createStation, formerStationFile } from '../tap/keys/station.ts'
 import { openTagKeyStore, type TagKeyStore, tagKeyFile } from '../tap/keys/store.ts'
 import { createRevokedTaps, type RevokedTaps } from '../tap/revoked-taps.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
@@ -141,7 +141,7 @@ async function openKeys(
   const station = createStation({
     path: join(config.dataDir, stationFile),
     kek: config.tap.stationKek,
-    former: keyFile && { path: join(folder, 'tag-app-keys.json'), keks: keyFile },
+    former: keyFile && { path: formerStationFile(folder), keks: keyFile },
   })
   const moved = station.isOpen ? await alone(() => station.adopt()) : 0
   if (moved > 0) log.info('application keys moved to station.keys', { batches: moved })

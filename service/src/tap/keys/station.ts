@@ -3,7 +3,7 @@
  * none of them. They are in a file of their own, sealed under STATION_KEK, or never leave a token.
  */
 import { mkdir, readFile, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { KeyStore } from '../../keys/key.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { ifMissing } from '../../lib/errors.ts'
@@ -31,6 +31,11 @@ type StationOptions = Readonly<{
   /** File of earlier versions, sealed under TAG_KEK. */
   former: Readonly<{ path: string; keks: KeyFileOptions }> | null
 }>
+
+/** Returns the path of the file in which earlier versions kept the masters, beside the tag keys. */
+export function formerStationFile(folder: string): string {
+  return join(folder, 'tag-app-keys.json')
+}
 
 /** Opens the file of the station. */
 export function createStation({ path, kek, former }: StationOptions): Station {

@@ -35,7 +35,7 @@ import {
   type SharedBatches,
   sharedSettings,
 } from './shared.ts'
-import { makeMasters, type Station, storedNames } from './station.ts'
+import { formerStationFile, makeMasters, type Station, storedNames } from './station.ts'
 
 /** `error` is one sentence for the operator and holds no secret. */
 type Created = { readonly ok: true; readonly value: BatchKeyRecord } | { readonly ok: false; readonly error: string }
@@ -110,7 +110,6 @@ export async function openTagKeyStore({
   readonly onLifted?: (ids: readonly string[]) => void
 }): Promise<TagKeyStore> {
   const path = tagKeyFile(folder)
-  const appPath = join(folder, 'tag-app-keys.json')
   let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
   const records = () => [...loaded.values()].map(({ record }) => record)
   const inTurn = createQueue()
@@ -313,7 +312,7 @@ export async function openTagKeyStore({
       alone(async () => {
         const files = [
           [path, 'tag-keys'],
-          [appPath, 'tag-app-keys'],
+          [formerStationFile(folder), 'tag-app-keys'],
         ] as const
         const sealed: string[] = []
         if (keyFile === null) return sealed
