@@ -248,6 +248,7 @@ function authenticateBy({ components, limits, log }: Pick<Opening, 'components' 
   const attempts = limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 })
   return createKeyAuthentication({ keys: components.apiKeys, attempts, log })
 }
+
 /** The longest wait of a mutation for the index, in ms. */
 const indexWaitMs = 2_000
 

@@ -136,7 +136,7 @@ const places = [
   'create temporary table subject_tag (uid bytea, since timestamptz, until timestamptz) on commit drop',
 ]
 
-// An item is somebody's from the transfer to them to the next transfer of it.
+// A person holds an item from the transfer to them up to the next transfer of it.
 const heldStatement = `with moves as (
     select token_id, to_addr, ts as since, lead(ts) over (partition by token_id order by block_number, log_index) as until
     from history where kind = $2 and token_id in (select token_id from history where kind = $2 and to_addr = $1))

@@ -100,7 +100,7 @@ function eraOf(headers: IncomingHttpHeaders, method: string, params: JsonObject)
   return acceptsBoth(headers.accept) && isLegacyMeta(meta) ? 'legacy' : null
 }
 
-/** A client that accepts JSON gets it; the SDK wants `Accept` to name event streams too. */
+/** A client that accepts JSON gets it. The SDK rejects an `Accept` that does not name event streams too. */
 export function acceptsBoth(accept: string | undefined): boolean {
   return accept === undefined || accept.includes('application/json') || accept.includes('*/*')
 }

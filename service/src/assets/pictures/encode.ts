@@ -44,7 +44,7 @@ export async function encodePicture(file: Uint8Array, use: PictureUse, timeoutMs
 /** Three forms in base64. */
 const maxAnswerBytes = 4 * maxFormBytes + 10_000
 
-/** A file may have taken over the process, so that its answer is checked like one of a stranger. */
+/** The answer is checked like input from outside: a hostile file may control the process that decoded it. */
 const encoded = z.discriminatedUnion('ok', [
   z.object({
     ok: z.literal(true),

@@ -139,7 +139,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
 
   return {
     head(read) {
-      // Others may have started the request earlier; this caller waits no longer than it wants to.
+      // The request may be one that another caller began. This one waits for it up to its own deadline.
       const late = () => {
         throw new ReadFailure('deadline')
       }

@@ -120,7 +120,7 @@ export async function sentRequest(
   return operation && requestIn(operation.raw)
 }
 
-/** Returns the claim that was sent when it says the same, else null. The attester signs another nonce after a claim. Left out values are not compared. */
+/** Returns the claim that was sent when it has the same values, else null. Values that are left out are not compared. The attester's signature is none of them: after a claim it is over another nonce. */
 export function repeatedClaim(
   sent: WriteRequest | null,
   { tokenId, claimant, deadline, signature }: Readonly<ClaimTerms>,

@@ -102,7 +102,7 @@ async function checkGateway(
     })
 }
 
-/** The remedies of its checks; the others want ether. */
+/** The remedies of the gateway's checks by their names. The remedy of all other checks is ether. */
 const remedies: Readonly<Record<string, string>> = {
   price: 'Correct PAYMENT_PRICE, or set PAYMENT_HIGH_PRICE.',
   chain: 'Correct CHAIN_RPC_URLS.',

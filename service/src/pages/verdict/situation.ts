@@ -10,7 +10,7 @@ export type Situation = keyof Texts['situations'] | MixedSituation
 export const roles = ['new', 'second', 'mine'] as const
 export type ViewerRole = (typeof roles)[number]
 
-/** `go`: proven. `own`: proven, somebody's. `hold`: proven, wait. `stop`: do not. `none`: no proof. */
+/** `go`: proven. `own`: proven, and it has an owner. `hold`: proven, but the visitor should wait. `stop`: a reason not to buy. `none`: no proof. */
 export const tones = ['go', 'own', 'hold', 'stop', 'none'] as const
 export type Tone = (typeof tones)[number]
 

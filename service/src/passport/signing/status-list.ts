@@ -75,7 +75,7 @@ export function untpStatusEntry(baseUrl: string, { list, index }: StatusIndex) {
   return statusEntry(baseUrl, 'suspension', list, index)
 }
 
-/** Returns one entry for each purpose, its index in text, as W3C wants it. */
+/** Returns one entry for each purpose, its index in text (W3C Bitstring Status List). */
 export function statusEntries(baseUrl: string, { list, index }: StatusIndex): ReturnType<typeof statusEntry<string>>[] {
   return statusPurposes.map((purpose) => statusEntry(baseUrl, purpose, list, String(index)))
 }

@@ -43,7 +43,7 @@ export const noStats = {
 }
 
 /**
- * Creates the invalidator that knows one head. With `proven` (trust `proof`) it proves the contract's storage root at every head under
+ * Creates the invalidator that keeps one head only. With `proven` (trust `proof`) it proves the contract's storage root at every head under
  * the block hash: the same root means the same storage, so every entry holds there, across any gap or reorganisation and without
  * trust in logs. At another root, and without `proven` at every head, all entries are dropped.
  */

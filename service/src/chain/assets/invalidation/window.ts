@@ -37,7 +37,7 @@ export function createWindow() {
       steps.push({ block, touched })
       if (steps.length > kept) steps = steps.slice(-kept)
     },
-    /** Makes a block that the window knows the head again. */
+    /** Removes the steps above a block of the window, which is the head then. */
     rewind: (block: BlockId) => void (steps = steps.slice(0, offset(block) + 1)),
     /** The number of the oldest block. */
     base,
