@@ -4,10 +4,10 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
-import { writeWithNextKey } from '../../chain/transactions/failures.ts'
+import { type WriteFailure, writeWithNextKey } from '../../chain/transactions/failures.ts'
 import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
-import type { WriteOptions, Writer, WriteResult } from '../../chain/transactions/writer.ts'
+import type { WriteOptions, Writer } from '../../chain/transactions/writer.ts'
 import type { Actor } from '../../db/audit.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
@@ -68,7 +68,6 @@ export type Written = Readonly<{
   indexed: boolean
   tokenIds: readonly bigint[]
 }>
-type WriteFailure = Extract<WriteResult, { ok: false }>
 type FailureCode = WriteFailure['code']
 export type MutationOutcome =
   | Written
