@@ -31,6 +31,9 @@ const longest = { opening: 20, sentence: 25 } as const
 const american =
   /\b(?:colors?|gray|behaviors?|favou?rite|catalogs|licenses|centers?|jewelry|recogniz\w+|organiz\w+|reorganiz\w+|normaliz\w+|minimiz\w+|optimiz\w+|personaliz\w+|summariz\w+|canceled|canceling|labeled|fulfill)\b/
 
+/** A doc comment above an empty line. */
+const apartComment = /^[ \t]*\/\*\*(?:[^*]|\*(?!\/))*\*\/\n[ \t]*\n/gm
+
 /** The source that was parsed last. */
 let parsed: { readonly file: string; readonly result: ParseResult } = { file: '', result: parseSync('', '') }
 
@@ -76,6 +79,15 @@ describe('plain English', () => {
       assert.deepEqual(
         named.filter(({ text }) => !sources.some((source) => `/${source}`.endsWith(`/${text}`))).map(show),
         [],
+      )
+    })
+
+    it(`${file} has each doc comment at what it documents`, () => {
+      const apart = Array.from(readSource(file).matchAll(apartComment)).filter(({ index }) => index > 0)
+      assert.deepEqual(
+        apart.map(([text]) => text.trim()),
+        [],
+        'only the comment at the head of a file stands above an empty line',
       )
     })
 
