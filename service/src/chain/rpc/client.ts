@@ -43,9 +43,9 @@ export function isRefusal(error: unknown): error is RpcError {
   return error instanceof RpcError && error.answered
 }
 
-/** The node refused a transaction because it has it already: it counts as sent. */
+/** Returns whether the node refused a transaction because it has it already, so that it counts as sent. */
 export function isKnownTransaction(error: unknown): boolean {
-  return isRefusal(error) && /already known|already imported|known transaction/i.test(error.message)
+  return isRefusal(error) && /already known|already imported|\bknown transaction/i.test(error.message)
 }
 
 /** The contract reverted, as opposed to the node refusing the request. */

@@ -4,7 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { RpcError } from './answer.ts'
-import { createRpcClient, createRpcConnection, isRefusal, isRevert, type RpcConnection } from './client.ts'
+import {
+  createRpcClient,
+  createRpcConnection,
+  isKnownTransaction,
+  isRefusal,
+  isRevert,
+  type RpcConnection,
+} from './client.ts'
 
 describe('a connection to a provider', () => {
   let answer: (request: IncomingMessage, response: ServerResponse, id: number) => void
@@ -166,5 +173,14 @@ describe('a connection to a provider', () => {
     await assert.rejects(rpc('eth_call'), (caught) => isRefusal(caught) && !isRevert(caught))
     answer = (_request, response) => response.writeHead(502).end('<html>')
     await assert.rejects(rpc('eth_call'), (caught) => !isRefusal(caught) && /status 502/.test(String(caught)))
+  })
+})
+
+describe('a transaction that a node refuses', () => {
+  it('is known to it only where the node says so', () => {
+    const isKnown = (message: string) => isKnownTransaction(new RpcError('fault', message, {}))
+    for (const message of ['already known', 'known transaction: 0xab', 'transaction already imported'])
+      assert.ok(isKnown(message), message)
+    for (const message of ['unknown transaction type', 'nonce too low']) assert.ok(!isKnown(message), message)
   })
 })
