@@ -4,7 +4,6 @@
  * a row with an item registers it there.
  */
 import { type Actor, auditText } from '../db/audit.ts'
-import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
 import { itemStore, itemRefusalOf } from '../assets/items.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
@@ -159,7 +158,9 @@ export function tagStore(sql: Sql) {
       (await sql.query(brandsStatement, [id, JSON.stringify(brands)])).length > 0,
     /** Returns false when no batch has the id, or when the batch has not the status `from` any more. */
     setBatchStatus: async (id: string, status: BatchStatus, from: BatchStatus | null = null): Promise<boolean> => {
-      const changed = await sql.query(statusStatement, [id, status, await momentBefore(sql), from])
+      const [times] = await sql.query<{ moment: string; passed: string | null }>(statusTimesStatement, [id])
+      if (times === undefined) return false
+      const changed = await sql.query(statusStatement, [id, status, times.moment, from, times.passed])
       if (changed.length > 0 || from !== null) return changed.length > 0
       return (await sql.query('SELECT 1 FROM tag_batch WHERE id = $1', [id])).length > 0
     },
@@ -226,11 +227,16 @@ const branded = `jsonb_strip_nulls(jsonb_set(${knownSettings}, '{brands}', $2::j
 
 const brandsStatement = `UPDATE tag_batch AS b SET settings = ${branded}, kept_settings = ${branded} WHERE id = $1 RETURNING id`
 
-/** A clock that was set back must not make a revocation older than the last pass over the taps. */
+/** Reads the times of a change of status. A clock that was set back must not date a revocation before the last pass over the taps. */
+const statusTimesStatement = `
+SELECT statement_timestamp()::text AS moment,
+  CASE WHEN taps_taken_back_at IS NOT NULL THEN statement_timestamp() - interval '1 microsecond' END::text AS passed
+FROM tag_batch WHERE id = $1`
+
+/** The least of a time and NULL is the time. */
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz,
-  taps_taken_back_at = CASE WHEN taps_taken_back_at < $3::text::timestamptz THEN taps_taken_back_at
-    WHEN taps_taken_back_at IS NOT NULL THEN $3::text::timestamptz - interval '1 microsecond' END
+  taps_taken_back_at = least(taps_taken_back_at, $5::text::timestamptz)
 WHERE id = $1 AND status <> $2 AND status = coalesce($4, status) RETURNING id`
 
 const useStatement = `

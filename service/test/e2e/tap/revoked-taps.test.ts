@@ -131,10 +131,14 @@ for (const { name, open, skip } of testDatabases())
       const tokenId = await product(chip.uid)
       await setStatus(chip.batchId, 'revoked')
       await passes().takeBack()
-      await database.query(
-        `update tag_batch set status_at = status_at + interval '1 day', taps_taken_back_at = taps_taken_back_at + interval '1 day'
-         where id = $1`,
+      const [later] = await database.query<Record<'status' | 'taken', string>>(
+        `select (status_at + interval '1 day')::text as status, (taps_taken_back_at + interval '1 day')::text as taken
+         from tag_batch where id = $1`,
         [chip.batchId],
+      )
+      await database.query(
+        `update tag_batch set status_at = $2::text::timestamptz, taps_taken_back_at = $3::text::timestamptz where id = $1`,
+        [chip.batchId, later?.status, later?.taken],
       )
       await setStatus(chip.batchId, 'retired')
       await tap(tokenId, chip)
