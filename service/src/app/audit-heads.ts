@@ -2,7 +2,7 @@
  * Signed heads of the audit trail. The issuer signs one a day into a file of DATA_DIR, which a database account cannot change. A trail that
  * was written anew or cut does not agree with them.
  */
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { type AuditHead, auditHead, formatHead, readAudit } from '../db/audit.ts'
@@ -11,6 +11,7 @@ import { locks, lockStatement } from '../db/locks.ts'
 import { ifMissing, reasonOf } from '../lib/errors.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
+import { makeFolder } from '../lib/private-folder.ts'
 import type { Issuer } from '../passport/signing/issuer.ts'
 import type { IssuerKey } from '../passport/signing/issuer-keys.ts'
 
@@ -70,7 +71,7 @@ async function wholeLines(path: string): Promise<string> {
 
 /** Appends a line after the whole ones, in place of a last one that lacks its end. The caller holds `locks.auditHeads`. */
 async function appendLine(path: string, line: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path))
   const length = Buffer.byteLength(await wholeLines(path))
   await using file = await open(path, 'a', 0o600)
   await file.truncate(length)

@@ -3,7 +3,7 @@
  * log cannot grow, the next statement after there is space again starts another one.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, statfs } from 'node:fs/promises'
+import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -13,7 +13,7 @@ import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import { createQueue } from '../lib/async/concurrency.ts'
 import { withSpan } from '../lib/async/span.ts'
 import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
-import { closeTree } from '../lib/private-folder.ts'
+import { closeTree, makeFolder } from '../lib/private-folder.ts'
 import { sqlState } from './errors.ts'
 import { localLocks } from './locks.ts'
 import { checkChannel } from './postgres/session.ts'
@@ -111,7 +111,7 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
   let fault: ServiceError | undefined
   try {
     const isNew = !isMemory(dataDir) && !existsSync(join(dataDir, 'PG_VERSION'))
-    if (!isMemory(dataDir)) await mkdir(dataDir, { recursive: true })
+    if (!isMemory(dataDir)) await makeFolder(dataDir)
     const engine = await compiledOnce(() =>
       PGlite.create(dataDir, {
         extensions: { pg_trgm },

@@ -1,6 +1,6 @@
 /** Folders and files that only the user of this process may read. */
-import { chmod, lstat, open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, lstat, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 
 /** The permissions of the group and of all others. */
 export const forOthers = 0o077
@@ -22,6 +22,29 @@ export async function readPrivateFile(
     return size > maxBytes ? null : await file.readFile('utf8')
   } finally {
     await file.close()
+  }
+}
+
+/**
+ * Makes a folder and the missing ones above it, for their owner only. Node's own recursive `mkdir` never ends below a folder that takes
+ * none, such as /proc.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await makeOne(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(path) === path) throw error
+    await makeFolder(dirname(path))
+    await makeOne(path)
+  }
+}
+
+async function makeOne(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    const found = await stat(path).catch(() => null)
+    if (found?.isDirectory() !== true) throw error
   }
 }
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { chmod, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { testFolder } from '../../test/support/folder.ts'
-import { readPrivateFile } from './private-folder.ts'
+import { makeFolder, readPrivateFile } from './private-folder.ts'
 
 const folder = testFolder()
 
@@ -20,4 +20,22 @@ it('reads a file that is closed to others, within its bound', async () => {
     await assert.rejects(readPrivateFile(path, { maxBytes: 3 }), /secret is open to other users: chmod 600 closes it/)
   }
   await assert.rejects(readPrivateFile(join(folder, 'none'), { maxBytes: 3 }), /none cannot be read \(ENOENT\)\.$/)
+})
+
+it('makes a folder and those above it, for their owner only', async () => {
+  const path = join(folder, 'a', 'b', 'c')
+  await Promise.all([makeFolder(path), makeFolder(path), makeFolder(join(folder, 'a', 'd'))])
+  for (const made of [path, join(folder, 'a')]) assert.equal((await stat(made)).mode & 0o777, 0o700)
+  await mkdir(join(folder, 'open'), { mode: 0o755 })
+  await symlink(join(folder, 'open'), join(folder, 'link'))
+  for (const name of ['open', 'link']) await makeFolder(join(folder, name))
+  assert.equal((await stat(join(folder, 'open'))).mode & 0o777, 0o755)
+})
+
+it('makes no folder of a file, of a link to nothing and below /proc', async () => {
+  await symlink(join(folder, 'nothing'), join(folder, 'dangling'))
+  await assert.rejects(makeFolder(join(folder, 'secret')), { code: 'EEXIST' })
+  await assert.rejects(makeFolder(join(folder, 'secret', 'below')), { code: 'ENOTDIR' })
+  await assert.rejects(makeFolder(join(folder, 'dangling')), { code: 'EEXIST' })
+  await assert.rejects(makeFolder('/proc/touchstone/keys'), { code: 'ENOENT' })
 })

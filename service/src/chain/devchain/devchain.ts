@@ -2,13 +2,14 @@
  * The chain of the demonstration: a real anvil with chain id 84532 on the loopback address. Its blocks are saved, so that a read
  * pinned to a block returns the identical answer after a restart (spec §2.2).
  */
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { createQueue } from '../../lib/async/concurrency.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { type Anvil, type AnvilOptions, endLeftover, startAnvil, StateRefused } from './anvil.ts'
 import { startPoolRepair } from './pool.ts'
 import { stateFile, type StateFile } from './state.ts'
@@ -21,7 +22,7 @@ export type LocalChain = Awaited<ReturnType<typeof startLocalChain>>
 /** Starts the chain kept in `dataDir`, or a new one. Every failure is an Error of one sentence that says what to do. */
 export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: LocalChainOptions) {
   const folder = join(dataDir, 'chain')
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder)
   await endLeftover(folder)
   const began = performance.now()
   const anvil = await startWithState({ folder, port, blockTimeMs }, log)

@@ -3,11 +3,12 @@
  * gzip file. Each is written to another name and renamed, so that a kill or a power cut leaves a whole file; gzip's checksum finds a
  * damaged one.
  */
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { ifMissing } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 
 /** Newest first. */
 const names = ['chain.json.gz', 'chain.previous.json.gz'] as const
@@ -34,7 +35,7 @@ export function stateFile(folder: string) {
 
   /** Writes the gzipped JSON text as the newest state and keeps the one before. */
   async function save(gzipped: Uint8Array): Promise<void> {
-    await mkdir(folder, { recursive: true })
+    await makeFolder(folder)
     const unfinished = `${newest}.unfinished`
     const file = await open(unfinished, 'w')
     try {

@@ -6,6 +6,7 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { ifMissing } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { isDraft } from '../../lib/sealed/file.ts'
 import type { BackupFilePart } from './backup-file.ts'
 
@@ -70,7 +71,7 @@ export function stageDataFiles(dataDir: string): Staged {
       const isNew = await mkdir(join(dataDir, folder), { mode: 0o700 }).then(() => true, ifThere)
       if (isNew) made.add(folder)
       const path = join(dataDir, folder, hidden, ...names)
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await makeFolder(dirname(path))
       await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a' })
     },
     async place() {

@@ -1,6 +1,6 @@
 /** `touchstone restore`: fills an empty service from a backup file. */
 import { existsSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
@@ -14,6 +14,7 @@ import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead
 import type { Database, Sql } from '../../db/database.ts'
 import { readMigrations } from '../../db/migrate.ts'
 import { sleep } from '../../lib/async/sleep.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 
 export function restoreCommand(run: RunBare): Command {
   return defineCommand(
@@ -166,7 +167,7 @@ function unknownOutcome(dataDir: string, cause: unknown): CommandError {
 /** Creates the folder and returns the function that removes its content again. The lock of the folder does not count as content. */
 async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
   const wasThere = existsSync(dataDir)
-  await mkdir(dataDir, { recursive: true })
+  await makeFolder(dataDir)
   const found = await findObstacle(dataDir)
   if (found !== null)
     throw new CommandError(

@@ -1,9 +1,10 @@
 /** The secrets of a demonstration, made once and stored in its data folder (mode 0600). A production service takes its own from the environment. */
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseJsonObject } from '../../lib/json.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { writePrivateFile } from '../../lib/sealed/file.ts'
 
 /** Hex texts for TAG_KEK, STATION_KEK and TAG_PEPPER. */
@@ -14,7 +15,7 @@ export async function readOrCreateDemoSecrets(dataDir: string): Promise<DemoSecr
   if (known !== null) return known
   const [kek = '', stationKek = '', pepper = ''] = [1, 2, 3].map(() => randomBytes(32).toString('hex'))
   const secrets = { kek, stationKek, pepper }
-  await mkdir(join(dataDir, 'keys'), { recursive: true, mode: 0o700 })
+  await makeFolder(join(dataDir, 'keys'))
   await writePrivateFile(fileOf(dataDir), JSON.stringify(secrets))
   return secrets
 }

@@ -30,9 +30,10 @@ export async function checkFolder({
   const found = await lstat(dataDir).catch(() => null)
   if (found === null) {
     const parent = await nearestParent(dataDir)
-    return (await mayWrite(parent))
+    const { blocks } = await statfs(parent)
+    return (await mayWrite(parent)) && blocks > 0 // a file system of the kernel, such as /proc, has none
       ? [ok('folder', `${dataDir} does not exist yet; the first start makes it.`)]
-      : [wrong('folder', `${dataDir} does not exist, and ${parent} is not writable.`, folderRemedy(dataDir))]
+      : [wrong('folder', `${dataDir} does not exist, and ${parent} is not writable.`, missingRemedy)]
   }
   if (!found.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
   if (!(await mayWrite(dataDir)))
@@ -70,6 +71,9 @@ export async function checkFolder({
         ),
   ]
 }
+
+const missingRemedy =
+  'Make it as the owner of the folder above, for the user of the service, or name another one in DATA_DIR.'
 
 const folderRemedy = (dataDir: string): string =>
   `Run the command as the user of the service, or give it the folder: chown -R <user> ${dataDir}.`

@@ -174,7 +174,7 @@ describe('the data directory lock', () => {
     const script = `import { tryAcquire } from ${module}; await tryAcquire(${JSON.stringify(file)}).catch((error) => console.log(error.message))`
     const argv = ['--input-type=module', '--eval', script]
     const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 240_000 })
-    assert.match(stdout, /^Nothing can be written to the data folder .* another DATA_DIR\.$/m)
+    assert.match(stdout, /^Nothing can be written to the data folder .* another one in DATA_DIR\.$/m)
   })
 
   it('needs a proof of the token, and only the owner can read its file', async () => {

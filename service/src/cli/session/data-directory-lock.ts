@@ -6,7 +6,7 @@
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { link, mkdir, rm, stat, writeFile } from 'node:fs/promises'
+import { link, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Config, ConfigError } from '../../app/config/config.ts'
@@ -16,6 +16,7 @@ import { poll, sleep } from '../../lib/async/sleep.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { ifMissing } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import {
   type Address,
   addressFile,
@@ -269,17 +270,30 @@ async function writeAddress(dataDir: string, own: Address): Promise<FolderHolder
   }
 }
 
-/** Throws an Error of one sentence when the folder is not writable. */
+/** Throws a ConfigError when the folder is not writable. */
 async function writeOwn(dataDir: string, path: string, own: Address): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true })
+    await makeFolder(dataDir)
     await writeFile(path, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown'
-    const reason = code === 'ENOSPC' ? 'its disk is full' : code
-    const message = `Nothing can be written to the data folder ${dataDir} (${reason}). Mend that, or name another DATA_DIR.`
-    throw new Error(message, { cause })
+    const { code = 'unknown reason' } = cause as NodeJS.ErrnoException
+    const [reason, remedy] = (Object.hasOwn(folderFaults, code) && folderFaults[code]) || [code, 'Mend that']
+    throw new ConfigError(
+      `Nothing can be written to the data folder ${dataDir}: ${reason}. ${remedy}, or name another one in DATA_DIR.`,
+      { cause },
+    )
   }
+}
+
+const notOwner = ['this user may not write there', 'Run the command as the user of the service'] as const
+
+const folderFaults: Readonly<Record<string, readonly [reason: string, remedy: string]>> = {
+  EACCES: notOwner,
+  EPERM: notOwner,
+  EROFS: ['its file system is read-only', 'Mount it writable'],
+  ENOSPC: ['its disk is full', 'Free space on it'],
+  EEXIST: ['it is a link to a folder that does not exist', 'Make that folder'],
+  ENOENT: ['no folder can be made there', 'Mount one there'],
 }
 
 /** Pause of a process while another one removes the file. */

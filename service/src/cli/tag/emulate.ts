@@ -1,7 +1,8 @@
 /** `touchstone tag emulate`: taps a software tag of a demo batch (spec §4.4). Its counters are in `keys/demo-tags.json` of the data folder. */
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { createDemoTag } from '../../tap/provisioning/software-tag.ts'
@@ -86,7 +87,7 @@ export async function emulateTaps(
     const fileMaster = store.tagKeys.fileMaster(batchId)
     const tag = await createDemoTag({ batch, fileMaster, uid, template, counter: Math.max(counters[name] ?? 0, seen) })
     const urls = Array.from({ length: count }, () => toOpenable(tag.tap(), baseUrl))
-    await mkdir(join(dataDir, 'keys'), { recursive: true, mode: 0o700 })
+    await makeFolder(join(dataDir, 'keys'))
     await writePrivateFile(path, JSON.stringify({ ...counters, [name]: tag.counter() }))
     return { uid: toHex(uid), urls, counter: tag.counter() }
   })

@@ -2,13 +2,14 @@
  * The issuer's signing keys while the service runs (spec §9): one file of DATA_DIR, readable by its owner only. It is made when signing is
  * first switched on. With a key store it holds public halves only. Keys that ever signed stay published when signing is switched off again.
  */
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed/file.ts'
 import { formatSecond } from '../../domain/text.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import {
   changeIssuerKeys,
   generateIssuerKeys,
@@ -153,7 +154,7 @@ export async function openIssuer({
         const next =
           known === null ? await generateIssuerKeys(keyStore) : await changeIssuerKeys(known, change, keyStore)
         if (typeof next !== 'string') return next.refused
-        await mkdir(folder, { recursive: true, mode: 0o700 })
+        await makeFolder(folder)
         await writePrivateFile(path, next)
         await use(next)
         return null
@@ -215,7 +216,7 @@ async function readText(path: string): Promise<string | null> {
 
 /** Creates the key file. Of two processes that start together one creates it, and both read its keys. */
 async function createOnce(path: string, folder: string, text: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolder(folder)
   await createPrivateFile(path, text).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })

@@ -3,13 +3,14 @@
  * made in the folder is one file, mode 0600, written once and whole, never overwritten, never removed.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import { parseJsonObject } from '../../lib/json.ts'
 import { localEthereumKey, storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { type AttestationKey, attestationKeyOf } from './attest.ts'
 import { readKeystore } from './keystore.ts'
@@ -145,7 +146,7 @@ export async function makeKey(folder: string, made: number): Promise<MadeKey> {
   const local = localEthereumKey(privateKey)
   if (local === null) return makeKey(folder, made) // one value in 2^128 is not a key
   const key = attestationKeyOf(local)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolder(folder)
   const file = { touchstone: 'attestation-key', version: 1, address: key.address, made, key: bytesToHex(privateKey) }
   await createPrivateFile(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)
   return { key, made }

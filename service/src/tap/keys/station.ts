@@ -2,11 +2,12 @@
  * The personalisation station: the application masters of batches (slots 0, 3 and 4), which can rewrite chips (spec §4.4). A verifier needs
  * none of them. They are in a file of their own, sealed under STATION_KEK, or never leave a token.
  */
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { KeyStore } from '../../keys/key.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { ifMissing } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import { seal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
@@ -48,7 +49,7 @@ export function createStation({ path, kek, former }: StationOptions): Station {
 
   async function write(masters: ReadonlyMap<string, Uint8Array>, key: Uint8Array): Promise<void> {
     const value = Object.fromEntries([...masters].map(([id, master]) => [id, toHex(master)]))
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await makeFolder(dirname(path))
     await writePrivateFile(path, seal('tag-app-keys', value, key))
   }
 

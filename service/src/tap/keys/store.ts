@@ -4,7 +4,6 @@
  * and on other instances when the key file is copied there. The database says which keys are the newest of a batch; former ones are not
  * used. File masters may be in a token instead (PKCS#11).
  */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
@@ -12,6 +11,7 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { databaseUnavailable } from '../../lib/errors.ts'
 import { createRefresh, singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
+import { makeFolder } from '../../lib/private-folder.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
 import {
   type BatchRecord,
@@ -234,7 +234,7 @@ export async function openTagKeyStore({
   async function add(id: string, make: () => Promise<BatchKeyRecord>): Promise<Created> {
     if (keyFile === null) return { ok: false, error: noKek }
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await makeFolder(folder)
       await reload()
       if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.

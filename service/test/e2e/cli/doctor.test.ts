@@ -342,6 +342,7 @@ describe('touchstone doctor', () => {
       [{ REDIS_URL: 'redis://:secret-in-url@127.0.0.1:1' }, /^redis: Nothing accepts connections/],
       [{ REDIS_URL: `redis://:secret-in-url@127.0.0.1:${redis.port}` }, /^redis: .* cannot be used: WRONGPASS/],
       [{ DATA_DIR: '/dev/null', TAG_KEK: '' }, /^folder: .* is no folder/],
+      [{ DATA_DIR: '/proc/touchstone', TAG_KEK: '' }, /^folder: .* does not exist, and \/proc is not writable/],
       [{ THEME_DIR: '/nope' }, /^settings: THEME_DIR: there is no folder \/nope/],
       [{ THEME_DIR: themes }, /^settings: THEME_DIR: .*groesse\.json: it is not UTF-8: save the file as UTF-8/],
       [{ GRAPHQL_PERSISTED: '/nope.json' }, /^settings: \/nope\.json cannot be read/],

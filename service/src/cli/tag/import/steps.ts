@@ -3,7 +3,7 @@
  * an idempotency key made of UID and epoch, so that another run does only what is missing.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from '@touchstone/verdict'
@@ -32,6 +32,7 @@ import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { retry } from '../../../lib/async/retry.ts'
 import { ifMissing, ServiceError } from '../../../lib/errors.ts'
 import { parseJsonObject } from '../../../lib/json.ts'
+import { makeFolder } from '../../../lib/private-folder.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 
 export type Wanted = Readonly<{ mint: boolean; bind: boolean; activate: boolean; to: Hex; dryRun: boolean }>
@@ -339,7 +340,7 @@ export async function openMints({
     async mint(rows, to) {
       const isSame = unanswered !== undefined && namesOf(unanswered.rows) === namesOf(rows)
       const group = isSame && unanswered !== undefined ? unanswered : { key: `import-mint-${randomUUID()}`, to, rows }
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await makeFolder(folder)
       await writePrivateFile(join(folder, `${group.key}.json`), JSON.stringify(group))
       unanswered = group
       const reason = await send(group, new Set(rows.map(({ name }) => name)))

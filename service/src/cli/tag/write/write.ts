@@ -1,5 +1,5 @@
 /** `touchstone tag write`: blank chips on a PC/SC reader become tags of a batch, verified and registered (spec §4.4). */
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
@@ -20,6 +20,7 @@ import {
 import { isOriginal } from '../../../tap/provisioning/originality.ts'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import { ifMissing } from '../../../lib/errors.ts'
+import { makeFolder } from '../../../lib/private-folder.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
@@ -181,7 +182,7 @@ function openChipJournal(
       return progress
     },
     async write(uid, progress) {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await makeFolder(folder)
       await writePrivateFile(fileOf(uid), JSON.stringify({ batch, url: urlOf(uid), ...progress } satisfies Entry))
     },
     finish: (uid) => rm(fileOf(uid), { force: true }),
