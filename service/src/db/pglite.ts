@@ -3,7 +3,7 @@
  * log cannot grow, the next statement after there is space again starts another one.
  */
 import { existsSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
+import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -109,8 +109,9 @@ async function collectGarbage(): Promise<void> {
 async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => ServiceError | undefined }> {
   const asText = (text: string) => text
   let fault: ServiceError | undefined
+  const mark = join(dataDir, 'PG_VERSION')
+  const isNew = !isMemory(dataDir) && !existsSync(mark)
   try {
-    const isNew = !isMemory(dataDir) && !existsSync(join(dataDir, 'PG_VERSION'))
     if (!isMemory(dataDir)) await makeFolder(dataDir)
     const engine = await compiledOnce(() =>
       PGlite.create(dataDir, {
@@ -132,6 +133,8 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
     }
     return { engine, ended: () => fault }
   } catch (error) {
+    // PGlite makes other files after it. The next start would not make them.
+    if (isNew) await rm(mark, { force: true }).catch(() => {})
     throw (await isFull(dataDir, error)) ? diskFull(dataDir, error) : error
   }
 }
