@@ -25,6 +25,7 @@ import { backoff, retry } from '../lib/async/retry.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { findClosedToUs } from '../lib/private-folder.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
 import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
@@ -364,10 +365,18 @@ async function openStore(
       throw new ConfigError((error as Error).message, { cause: error })
     const sentence =
       store.databaseUrl === null
-        ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`
+        ? await unopenable(folder)
         : unusable(isDatabaseUnavailable(error) ? (error as Error).cause : error)
     throw new ConfigError(sentence, { cause: error })
   }
+}
+
+/** Returns the sentence for a folder whose database does not open. One that belongs to another user may be whole. */
+async function unopenable(folder: string): Promise<string> {
+  const closed = await findClosedToUs(folder)
+  return closed === null
+    ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`
+    : `The database in ${folder} cannot be opened, because ${closed.path} may not be written (${closed.code}). ${closed.remedy}`
 }
 
 /** Returns the sentence for a PostgreSQL without a connection. Its own message is shown; the errors of a network only by their code. */

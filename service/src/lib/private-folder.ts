@@ -1,5 +1,5 @@
 /** Folders and files that only the user of this process may read. */
-import { chmod, lstat, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { access, chmod, constants, lstat, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** The permissions of the group and of all others. */
@@ -45,6 +45,27 @@ async function makeOne(path: string): Promise<void> {
   } catch (error) {
     const found = await stat(path).catch(() => null)
     if (found?.isDirectory() !== true) throw error
+  }
+}
+
+/** An entry that this process may not read and write. `remedy` is one sentence. */
+export type ClosedToUs = Readonly<{ path: string; code: string; remedy: string }>
+
+/** Returns the first entry of a folder that this process may not read and write. It is null where there is none. */
+export async function findClosedToUs(folder: string): Promise<ClosedToUs | null> {
+  try {
+    await access(folder, constants.R_OK | constants.W_OK)
+    for (const name of await readdir(folder, { recursive: true }))
+      await access(join(folder, name), constants.R_OK | constants.W_OK)
+    return null
+  } catch (error) {
+    const { code = 'unknown reason', path = folder } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return null
+    const remedy =
+      code === 'EROFS'
+        ? 'Mount its file system writable.'
+        : `Run the program as the user who owns it, or give that user all of it: chown -R <user> ${folder}.`
+    return { path, code, remedy }
   }
 }
 

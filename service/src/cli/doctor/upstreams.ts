@@ -13,6 +13,7 @@ import { UnfitDatabaseError } from '../../db/postgres/fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from '../../db/postgres/identity.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
+import { findClosedToUs } from '../../lib/private-folder.ts'
 import { isListening } from './port.ts'
 import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkIssuerKeys } from './keys.ts'
@@ -27,7 +28,10 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
     if (isRunning) return [ok('database', 'The embedded one; the running service has it.')]
     if (!existsSync(join(config.dataDir, 'store')))
       return [ok('database', 'The embedded one; the first start makes it.')]
-    return [ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')]
+    const closed = await findClosedToUs(join(config.dataDir, 'store'))
+    return closed === null
+      ? [ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')]
+      : [wrong('database', `${closed.path} may not be written (${closed.code}).`, closed.remedy)]
   }
   const { openBareDatabase } = await import('../../app/store.ts')
   const database = await openBareDatabase(config, 5_000).catch((error: Error) => {

@@ -1,10 +1,33 @@
-/** Folders of the embedded database that cannot be used. */
+/** Folders of the embedded database that cannot be used: closed to this process, or not made completely. */
 import assert from 'node:assert/strict'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'node:test'
+import { openStoreComponents } from '../../../src/app/store.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
+import { makeReadOnly } from '../../support/read-only.ts'
+
+it('says that the files are closed to this process, and not that a backup is needed', async (t) => {
+  const dataDir = testFolder()
+  const store = join(dataDir, 'store')
+  await copyEmptyPglite(store)
+  using closed = makeReadOnly(store)
+  if (closed === null) return t.skip('no read-only folder can be mounted here')
+  const settings = { DATA_DIR: dataDir, CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'12'.repeat(20)}` }
+  const log = createLog(() => {}, 'silent')
+  await assert.rejects(
+    openStoreComponents(readConfig(settings), log),
+    /^Error: The database in \S+ cannot be opened, because \S+ may not be written \(\w+\)\. [^.]*(?:mount|owns)/i,
+  )
+  const findings = await diagnoseSettings(settings)
+  const { state, what = '' } = findings.find(({ area }) => area === 'database') ?? {}
+  assert.match(`${state}: ${what}`, /^wrong: \S+ may not be written \(\w+\)\.$/)
+})
 
 it('is made again where its first start could not make every file', async () => {
   const dataDir = join(testFolder(), 'store')
