@@ -2,6 +2,8 @@
  * Structured logs: one JSON object a line, one child per part.
  * Keys, cryptograms, API keys, payment headers, owner addresses and URLs with credentials are never fields.
  */
+import type { Writable } from 'node:stream'
+
 const levels = { debug: 10, info: 20, warn: 30, error: 40 } as const
 
 export type LogLevel = keyof typeof levels
@@ -28,6 +30,28 @@ export function createLog(
     warn: at('warn'),
     error: at('error'),
     child: (name) => createLog(write, level, name, always),
+  }
+}
+
+/** Characters that may wait for a reader which takes none, such as a paused collector of logs. */
+const mostWaiting = 8 * 1024 * 1024
+
+/**
+ * Makes the function that writes the lines of a log to a stream. It drops lines while too many wait to be read, because they would fill the
+ * memory. The next line that is written comes after one with their number.
+ */
+export function lineWriter(stream: Pick<Writable, 'write' | 'writableLength'>): (line: string) => void {
+  let dropped = 0
+  const write = (line: string) => void stream.write(`${line}\n`)
+  const log = createLog(write, 'warn', 'log')
+  return (line) => {
+    if (stream.writableLength > mostWaiting) {
+      dropped += 1
+      return
+    }
+    if (dropped > 0) log.warn('lines were dropped, because they were not read in time', { lines: dropped })
+    dropped = 0
+    write(line)
   }
 }
 

@@ -7,7 +7,7 @@ import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'
 import { backoff, retry } from '../../lib/async/retry.ts'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
-import { createLog, type Log } from '../../lib/log.ts'
+import { createLog, lineWriter, type Log } from '../../lib/log.ts'
 import type { Service } from '../../app/service.ts'
 import { KeyFileError } from '../../tap/keys/key-file.ts'
 import { isOfDemonstration } from '../dev/secrets.ts'
@@ -62,6 +62,7 @@ async function serveAlone(config: Config): Promise<void> {
   // The embedded database cannot hang alone, and writes what it has.
   if (config.store.databaseUrl !== null) endInTime(log)
   await running.close()
+  endInTime(log) // lines of the log that are not read would keep this process
 }
 
 async function superviseWorkers(config: Config): Promise<void> {
@@ -78,6 +79,7 @@ async function superviseWorkers(config: Config): Promise<void> {
   workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
   await untilStopped({ signals, notify, log, isAlive: workers.isAnswering })
   await workers.stop()
+  endInTime(log) // as above
 }
 
 /** Reports that the service serves. Resolves when a signal stops it. */
@@ -173,7 +175,7 @@ export function warnOfNames(log: Log): void {
     log.warn('a variable is no setting, and has no effect', { name, meant })
 }
 
-const print = (line: string): void => void process.stdout.write(`${line}\n`)
+const print = lineWriter(process.stdout)
 
 function settingsHelp(): string {
   return Object.entries(settings)

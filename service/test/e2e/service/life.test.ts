@@ -1,6 +1,7 @@
 /** The life of a service over real HTTP (spec §4.1, §7, §8). It covers the start, the limits, and SIGTERM under load. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -169,4 +170,37 @@ function get(port: number, path: string, agent: Agent): Promise<string> {
     outgoing.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
     outgoing.end()
   })
+}
+
+it('serves and ends while its log is not read', async () => {
+  const dataDir = testFolder()
+  await copyEmptyPglite(join(dataDir, 'store'))
+  const port = await freePort()
+  const full = openFullPipe(join(testFolder(), 'log'))
+  const child = spawn(process.execPath, [cli, 'serve'], {
+    env: { ...process.env, ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port), ONLY: 'graphql' },
+    stdio: ['ignore', full, 'inherit'],
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  await until(() =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  )
+  child.kill('SIGTERM')
+  assert.match(String(await ended), /^(?:0|143)$/) // 143: the host answers shortly before the start is over
+  closeSync(full)
+})
+
+/** Makes a pipe that takes no byte more and has no reader but this process. */
+function openFullPipe(path: string): number {
+  execFileSync('mkfifo', [path])
+  const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  try {
+    for (;;) writeSync(pipe, ' '.repeat(4_096))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+  }
+  return pipe
 }
