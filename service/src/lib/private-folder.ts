@@ -1,6 +1,7 @@
 /** Folders and files that only the user of this process may read. */
-import { access, chmod, constants, lstat, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { access, chmod, constants, lstat, mkdir, open, readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { ServiceError } from './errors.ts'
 
 /** The permissions of the group and of all others. */
 export const forOthers = 0o077
@@ -23,6 +24,16 @@ export async function readPrivateFile(
   } finally {
     await file.close()
   }
+}
+
+/** Reads a file of the service, or returns null when it is missing. Throws INTERNAL with a remedy where this user may not read it. */
+export async function readOwnFile(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error
+    const message = `${path} may not be read by this user. Run the program as its owner, or give this user the file: chown <user> ${path}.`
+    throw new ServiceError('INTERNAL', message, { cause: error })
+  })
 }
 
 /**

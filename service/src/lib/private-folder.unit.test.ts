@@ -3,7 +3,7 @@ import { chmod, mkdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { testFolder } from '../../test/support/folder.ts'
-import { makeFolder, readPrivateFile } from './private-folder.ts'
+import { makeFolder, readOwnFile, readPrivateFile } from './private-folder.ts'
 
 const folder = testFolder()
 
@@ -39,3 +39,28 @@ it('makes no folder of a file, of a link to nothing and below /proc', async () =
   await assert.rejects(makeFolder(join(folder, 'dangling')), { code: 'EEXIST' })
   await assert.rejects(makeFolder('/proc/touchstone/keys'), { code: 'ENOENT' })
 })
+
+it('says that a file belongs to another user, and reads nothing where there is none', async () => {
+  const path = join(folder, 'of another user')
+  assert.equal(await readOwnFile(path), null)
+  await writeFile(path, 'abc')
+  assert.equal(await readOwnFile(path), 'abc')
+  await chmod(path, 0)
+  await asOrdinaryUser(() =>
+    assert.rejects(readOwnFile(path), {
+      code: 'INTERNAL',
+      message: /may not be read by this user\. Run the program as/,
+    }),
+  )
+})
+
+/** Runs work as a user for whom the modes of files hold. Root reads every file. */
+async function asOrdinaryUser(work: () => Promise<void>): Promise<void> {
+  if (process.getuid?.() !== 0) return work()
+  process.seteuid?.(65_534)
+  try {
+    await work()
+  } finally {
+    process.seteuid?.(0)
+  }
+}

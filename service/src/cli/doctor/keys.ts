@@ -5,10 +5,11 @@ import { keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
 import type { Sql } from '../../db/database.ts'
 import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
 import { type BatchKeyRecord, keyFingerprint } from '../../tap/keys/batch.ts'
-import { readKeyFile } from '../../tap/keys/key-file.ts'
+import { KeyFileError, readKeyFile } from '../../tap/keys/key-file.ts'
 import { compareBatches, missingKeysRemedy } from '../../tap/keys/shared.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
+import { formatError } from '../session/output.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
 
 export async function checkKeys(config: Config): Promise<readonly Finding[]> {
@@ -95,9 +96,11 @@ async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
           ]),
     ]
   } catch (error) {
-    return [
-      wrong('keys', (error as Error).message, 'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.'),
-    ]
+    const remedy =
+      error instanceof KeyFileError
+        ? 'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.'
+        : 'Look at the owner and the mode of the file.'
+    return [wrong('keys', formatError(error), remedy)]
   }
 }
 

@@ -2,14 +2,14 @@
  * The issuer's signing keys while the service runs (spec §9): one file of DATA_DIR, readable by its owner only. It is made when signing is
  * first switched on. With a key store it holds public halves only. Keys that ever signed stay published when signing is switched off again.
  */
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
+import { ServiceError } from '../../lib/errors.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed/file.ts'
 import { formatSecond } from '../../domain/text.ts'
-import { makeFolder } from '../../lib/private-folder.ts'
+import { makeFolder, readOwnFile } from '../../lib/private-folder.ts'
 import {
   changeIssuerKeys,
   generateIssuerKeys,
@@ -207,9 +207,9 @@ function rowOf({ id, publicJwk: { x, y }, status, revoked }: IssuerKey): Row {
 
 async function readText(path: string): Promise<string | null> {
   try {
-    return await readFile(path, 'utf8')
+    return await readOwnFile(path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (error instanceof ServiceError) throw error
     throw new Error(unreadable(path), { cause: error })
   }
 }

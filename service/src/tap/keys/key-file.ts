@@ -2,9 +2,8 @@
  * Key files of tags: sealed under a key encryption key (spec §4.4, §5). The verifier's file holds the batches with their keys; the
  * personalisation station has one of its own (`station.ts`).
  */
-import { readFile } from 'node:fs/promises'
-import { ifMissing } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
+import { readOwnFile } from '../../lib/private-folder.ts'
 import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { batchFromJson, batchToJson, type BatchKeyRecord, keyFingerprint } from './batch.ts'
@@ -20,7 +19,7 @@ export class KeyFileError extends Error {}
 
 /** Reads the verifier's batches. A missing file holds no batches. Throws `KeyFileError`. */
 export async function readKeyFile(path: string, options: KeyFileOptions): Promise<readonly BatchKeyRecord[]> {
-  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  const text = await readOwnFile(path)
   return text === null ? [] : openKeys(text, options)
 }
 
@@ -55,7 +54,7 @@ export async function openKeys(
 
 /** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */
 export async function resealFile(path: string, kind: SealedKind, options: KeyFileOptions): Promise<boolean> {
-  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  const text = await readOwnFile(path)
   if (text === null || unseal(kind, text, options.kek) !== null) return false
   await writePrivateFile(path, seal(kind, openSealed(kind, text, options), options.kek))
   return true

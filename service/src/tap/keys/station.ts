@@ -2,12 +2,11 @@
  * The personalisation station: the application masters of batches (slots 0, 3 and 4), which can rewrite chips (spec §4.4). A verifier needs
  * none of them. They are in a file of their own, sealed under STATION_KEK, or never leave a token.
  */
-import { readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { KeyStore } from '../../keys/key.ts'
 import { parseHex } from '../../lib/bytes.ts'
-import { ifMissing } from '../../lib/errors.ts'
-import { makeFolder } from '../../lib/private-folder.ts'
+import { makeFolder, readOwnFile } from '../../lib/private-folder.ts'
 import { seal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
@@ -83,7 +82,7 @@ async function readMasters(
   variable: string,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   assertKek(keks.kek, variable)
-  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  const text = await readOwnFile(path)
   const masters = new Map<string, Uint8Array>()
   for (const [id, hex] of Object.entries(text === null ? {} : openSealed('tag-app-keys', text, keks, variable))) {
     const key = parseHex(String(hex))
