@@ -1,5 +1,5 @@
 /** Checks of the machine: Node, the data folder, the ports. */
-import { access, constants, lstat, readdir, statfs } from 'node:fs/promises'
+import { access, constants, lstat, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
 import { bindError } from './port.ts'
@@ -35,7 +35,8 @@ export async function checkFolder({
       ? [ok('folder', `${dataDir} does not exist yet; the first start makes it.`)]
       : [wrong('folder', `${dataDir} does not exist, and ${parent} is not writable.`, missingRemedy)]
   }
-  if (!found.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
+  const target = await stat(dataDir).catch(() => found) // a link may lead to nothing
+  if (!target.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
   if (!(await mayWrite(dataDir)))
     return [wrong('folder', `${dataDir} is not writable by this user.`, folderRemedy(dataDir))]
   const foreign = await foreignEntry(dataDir)
@@ -47,7 +48,7 @@ export async function checkFolder({
         'Name an empty or new folder in DATA_DIR.',
       ),
     ]
-  const open = await openEntries(dataDir)
+  const open = await openEntries(await realpath(dataDir))
   const { bavail, bsize } = await statfs(dataDir)
   const free = (bavail * bsize) / gigabyte
   const space = `${free.toFixed(1)} GB are free.`

@@ -3,7 +3,7 @@
  * something else stays as it is: DATA_DIR may name it by mistake.
  */
 import { existsSync } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
+import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, ConfigError } from '../../app/config/config.ts'
 import type { Log } from '../../lib/log.ts'
@@ -37,9 +37,10 @@ export async function closeDataFolder({ dataDir, store }: Place, log: Log): Prom
     if (store.databaseUrl === null) throw notOurs(dataDir, foreign)
     return log.warn('the data folder has other files, and was not closed to other users', { dataDir, entry: foreign })
   }
-  const mode = (await lstat(dataDir).catch(() => null))?.mode ?? 0
+  const folder = await realpath(dataDir).catch(() => dataDir)
+  const mode = (await lstat(folder).catch(() => null))?.mode ?? 0
   const isForAll = (mode & 0o1000) !== 0 // such as /tmp
-  let entries = !isForAll && (await closeEntry(dataDir)) ? 1 : 0
+  let entries = !isForAll && (await closeEntry(folder)) ? 1 : 0
   for (const name of ownEntries) entries += await closeTree(join(dataDir, name))
   if (entries > 0) log.warn('the data folder was open to other users, and is closed now', { dataDir, entries })
 }

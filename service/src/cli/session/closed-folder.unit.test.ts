@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { testFolder } from '../../../test/support/folder.ts'
@@ -53,6 +53,15 @@ describe('the data folder', () => {
       assert.equal(await close(folder), '')
       await assertDataFolder({ dataDir: folder, store: embedded })
     })
+
+  it('is closed by a start where DATA_DIR is a link to it', async () => {
+    const folder = openFolder('keys/tag-keys.json')
+    const link = join(testFolder(), 'link')
+    symlinkSync(folder, link)
+    await close(link)
+    assert.equal(modeOf(folder), '700')
+    assert.equal(modeOf(join(folder, 'keys/tag-keys.json')), '600')
+  })
 
   for (const files of [['index.html'], ['store/shop.ts', 'package.json'], ['keys/id_rsa.pub', 'passwd']])
     it(`is not made of a folder with ${files.join(' and ')}`, async () => {

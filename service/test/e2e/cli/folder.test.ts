@@ -1,6 +1,6 @@
 /** A wrong DATA_DIR, or a wrong working folder, changes nothing and makes no second service. */
 import assert from 'node:assert/strict'
-import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
@@ -78,4 +78,18 @@ describe('the folder of a demonstration', () => {
     const findings = await checkFolder({ dataDir, store: readConfig({}).store, demo: false })
     assert.match(JSON.stringify(findings), /is that of a demonstration/)
   })
+})
+
+it('a link to a data folder is one for touchstone doctor, and a link to nothing is none', async () => {
+  const link = join(testFolder(), 'link')
+  const found = async () => (await checkFolder({ dataDir: link, store: readConfig({}).store, demo: false }))[0]
+  symlinkSync(testFolder(), link)
+  assert.deepEqual(await found(), {
+    area: 'folder',
+    state: 'ok',
+    what: `${link} is writable, and closed to other users.`,
+  })
+  rmSync(link)
+  symlinkSync(join(testFolder(), 'nothing'), link)
+  assert.match(JSON.stringify(await found()), /wrong.* is no folder/)
 })
