@@ -7,7 +7,7 @@ import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promi
 import { dirname, join, relative, sep } from 'node:path'
 import { ifMissing } from '../../lib/errors.ts'
 import { makeFolder } from '../../lib/private-folder.ts'
-import { isDraft } from '../../lib/sealed/file.ts'
+import { fileFault, isDraft, syncFolder } from '../../lib/sealed/file.ts'
 import type { BackupFilePart } from './backup-file.ts'
 
 const folders = ['keys', 'imports', 'station']
@@ -68,11 +68,16 @@ export function stageDataFiles(dataDir: string): Staged {
   return {
     async add({ file, data }) {
       const [folder = '', ...names] = file.split('/')
-      const isNew = await mkdir(join(dataDir, folder), { mode: 0o700 }).then(() => true, ifThere)
-      if (isNew) made.add(folder)
       const path = join(dataDir, folder, hidden, ...names)
-      await makeFolder(dirname(path))
-      await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a' })
+      try {
+        const isNew = await mkdir(join(dataDir, folder), { mode: 0o700 }).then(() => true, ifThere)
+        if (isNew) made.add(folder)
+        await makeFolder(dirname(path))
+        await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a', flush: true })
+        await syncFolder(path)
+      } catch (error) {
+        throw fileFault(join(dataDir, file), error)
+      }
     },
     async place() {
       for (const folder of folders) {
@@ -84,6 +89,8 @@ export function stageDataFiles(dataDir: string): Staged {
         }
         await rm(aside, { recursive: true, force: true })
       }
+      // The database must not be more durable than the keys to what is in it.
+      for (const path of [...placed, ...[...made].map((folder) => join(dataDir, folder))]) await syncFolder(path)
     },
     async remove() {
       const all = [...placed, ...folders.map((folder) => join(dataDir, folder, hidden))]
