@@ -8,7 +8,7 @@ import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
 import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { isMissingDatabase, sqlState } from '../db/errors.ts'
+import { isMissingDatabase, isOutOfConnections, sqlState } from '../db/errors.ts'
 import { locks, whileLocked } from '../db/locks.ts'
 import { UnfitDatabaseError } from '../db/postgres/fitness.ts'
 import { OtherDatabaseError } from '../db/postgres/identity.ts'
@@ -383,6 +383,8 @@ async function unopenable(folder: string): Promise<string> {
 function unusable(cause: unknown): string {
   if (isMissingDatabase(cause))
     return `PostgreSQL answers under DATABASE_URL: ${reasonOf(cause)}. Make it with createdb, or correct the name.`
+  if (isOutOfConnections(cause))
+    return `PostgreSQL under DATABASE_URL has no free connection: ${reasonOf(cause)}. End clients that hold many, or raise the limit.`
   const { code, syscall, path } = (cause ?? {}) as Partial<Readonly<Record<keyof NodeJS.ErrnoException, unknown>>>
   if (syscall === 'open') return `A file that DATABASE_URL names cannot be read: ${String(code)}, ${String(path)}.`
   if (typeof code === 'string' && /SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|CERT_SIGNATURE/.test(code))

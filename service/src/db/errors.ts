@@ -19,6 +19,11 @@ export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
 }
 
+/** PostgreSQL answers, and has no connection left for this role, or the fault has that as its cause. */
+export function isOutOfConnections(error: unknown): boolean {
+  return sqlState(error) === '53300' || (error instanceof Error && isOutOfConnections(error.cause))
+}
+
 /** PostgreSQL answers, and has no database of the name that was asked for. */
 export function isMissingDatabase(error: unknown): boolean {
   return sqlState(error) === '3D000'

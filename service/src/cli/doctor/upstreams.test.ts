@@ -39,6 +39,26 @@ describe('the doctor of settings beside others', { skip: noPostgres }, () => {
     assert.ok(!away?.includes('secret'))
   })
 
+  it('says that every connection of PostgreSQL is taken', async () => {
+    const role = `${new URL(here.url).pathname.slice(1)}_late`
+    await here.exec(`create role ${role} login password 'late' connection limit 0`)
+    try {
+      const url = Object.assign(new URL(here.url), { username: role, password: 'late' })
+      const findings = await diagnoseSettings({ DATA_DIR: testFolder(), DATABASE_URL: url.href })
+      assert.deepEqual(
+        findings.filter(({ area }) => area === 'database').map(({ what, remedy }) => [what, remedy]),
+        [
+          [
+            'PostgreSQL answers, and has no free connection.',
+            'End clients that hold many, or raise the limit: max_connections, or that of the role.',
+          ],
+        ],
+      )
+    } finally {
+      await here.exec(`drop role ${role}`)
+    }
+  })
+
   it('names a setting of the database that makes answers wrong, and the statement that mends it', async () => {
     const name = new URL(here.url).pathname.slice(1)
     await here.exec(`alter database ${name} set default_transaction_read_only = on`)

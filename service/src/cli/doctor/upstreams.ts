@@ -7,7 +7,7 @@ import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'
 import { keptTables } from '../../db/backup.ts'
-import { isMissingDatabase } from '../../db/errors.ts'
+import { isMissingDatabase, isOutOfConnections } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
 import { UnfitDatabaseError } from '../../db/postgres/fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from '../../db/postgres/identity.ts'
@@ -40,6 +40,12 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
         'database',
         'PostgreSQL answers, and has no database of this name.',
         'Run createdb, or correct DATABASE_URL.',
+      )
+    if (isOutOfConnections(error))
+      return wrong(
+        'database',
+        'PostgreSQL answers, and has no free connection.',
+        'End clients that hold many, or raise the limit: max_connections, or that of the role.',
       )
     if (error.cause instanceof UnfitDatabaseError) return wrong('database', error.cause.what, error.cause.remedy)
     throw error

@@ -18,6 +18,9 @@ const invisible = /[[\p{Cc}\p{Cf}]--[\n\t]]/gv
 
 /** Formats an error as one sentence. The causes of an expected error are left out. */
 export function formatError(error: unknown): string {
+  const { code } = (error ?? {}) as NodeJS.ErrnoException
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return `Too many files are open (${code}). Raise the limit: ulimit -n in a shell, LimitNOFILE in a unit of systemd.`
   const isExpected = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
   return isExpected ? error.message.replaceAll(invisible, '\ufffd') : reasonOf(error)
 }

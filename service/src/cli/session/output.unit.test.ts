@@ -19,6 +19,11 @@ describe('the error of a command', () => {
     assert.doesNotMatch(text, /[\p{Cc}\p{Cf}]/u)
   })
 
+  it('says where the limit of open files is raised', () => {
+    const error = Object.assign(new Error('EMFILE: too many open files, scandir'), { code: 'EMFILE' })
+    assert.match(formatError(error), /^Too many files are open \(EMFILE\)\. Raise the limit: ulimit -n/)
+  })
+
   it('keeps its lines', () => {
     const lines = 'Two rows must be corrected.\n  line 3: …\n\tline 4: …'
     assert.equal(formatError(new CommandError(lines)), lines)
