@@ -4,11 +4,13 @@ import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/touchstone', import.meta.url)))
+const isServing = process.argv[2] === 'serve'
 // A reload that comes while the program is loaded must not end a service (systemd sends it to whatever runs).
-if (process.argv[2] === 'serve') process.on('SIGHUP', () => {})
+if (isServing) process.on('SIGHUP', () => {})
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE') return // a reader that closes the pipe (`| head`) does not end the command
+    // Neither a reader that closes the pipe (`| head`) nor a log on a full disk ends the work.
+    if (code === 'EPIPE' || isServing) return
     if (stream === process.stdout)
       process.stderr.write(`touchstone: The output cannot be written (${code}). What the command changed stays so.\n`)
     process.exit(1)

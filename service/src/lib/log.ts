@@ -37,21 +37,28 @@ export function createLog(
 const mostWaiting = 8 * 1024 * 1024
 
 /**
- * Makes the function that writes the lines of a log to a stream. It drops lines while too many wait to be read, because they would fill the
- * memory. The next line that is written comes after one with their number.
+ * Makes the function that writes the lines of a log to a stream. A line that cannot be written, such as on a full disk, is dropped. So are
+ * further lines while too many wait to be read, because they would fill the memory. A later line has their number.
  */
 export function lineWriter(stream: Pick<Writable, 'write' | 'writableLength'>): (line: string) => void {
   let dropped = 0
-  const write = (line: string) => void stream.write(`${line}\n`)
-  const log = createLog(write, 'warn', 'log')
+  let reporting = false
+  const report = (line: string) => {
+    const count = dropped
+    reporting = true
+    stream.write(`${line}\n`, (error) => {
+      reporting = false
+      if (!error) dropped -= count
+    })
+  }
   return (line) => {
     if (stream.writableLength > mostWaiting) {
       dropped += 1
       return
     }
-    if (dropped > 0) log.warn('lines were dropped, because they were not read in time', { lines: dropped })
-    dropped = 0
-    write(line)
+    if (dropped > 0 && !reporting)
+      createLog(report, 'warn', 'log').warn('lines of the log were dropped', { lines: dropped })
+    stream.write(`${line}\n`, (error) => void (error && (dropped += 1)))
   }
 }
 

@@ -19,21 +19,32 @@ describe('a log that counts errors', () => {
   })
 })
 
-it('drops the lines of a log that are not read, and writes how many there were', () => {
+it('drops the lines of a log that are not read or cannot be written, and writes how many there were', () => {
   const written: string[] = []
-  const stream = { writableLength: 0, write: (text: string) => written.push(text) > 0 }
-  const write = lineWriter(stream)
-  const log = createLog(write)
+  let fault: Error | null = null
+  const stream = {
+    writableLength: 0,
+    write(text: string, done: unknown): boolean {
+      if (fault === null) written.push(text)
+      if (typeof done === 'function') done(fault)
+      return true
+    },
+  }
+  const log = createLog(lineWriter(stream))
   log.info('one')
   stream.writableLength = 9_000_000
   for (let n = 0; n < 3; n++) log.info('lost')
   stream.writableLength = 0
   log.info('two')
+  fault = new Error('ENOSPC')
+  for (let n = 0; n < 4; n++) log.info('lost')
+  fault = null
   log.info('three')
+  log.info('four')
   const lines = written.map((text) => JSON.parse(text) as Record<string, unknown>)
   assert.deepEqual(
-    lines.map(({ event, lines: count }) => (count === undefined ? event : [event, count])),
-    ['one', ['lines were dropped, because they were not read in time', 3], 'two', 'three'],
+    lines.map(({ event, lines: count }) => count ?? event),
+    ['one', 3, 'two', 4, 'three', 'four'],
   )
   assert.ok(written.every((text) => text.endsWith('}\n')))
 })

@@ -172,26 +172,31 @@ function get(port: number, path: string, agent: Agent): Promise<string> {
   })
 }
 
-it('serves and ends while its log is not read', async () => {
-  const dataDir = testFolder()
-  await copyEmptyPglite(join(dataDir, 'store'))
-  const port = await freePort()
-  const full = openFullPipe(join(testFolder(), 'log'))
-  const child = spawn(process.execPath, [cli, 'serve'], {
-    env: { ...process.env, ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port), ONLY: 'graphql' },
-    stdio: ['ignore', full, 'inherit'],
+for (const [sink, open] of [
+  ['is not read', () => openFullPipe(join(testFolder(), 'log'))],
+  ['is on a full disk', () => openSync('/dev/full', 'w')],
+] as const)
+  it(`serves and ends while its log ${sink}`, async () => {
+    const dataDir = testFolder()
+    await copyEmptyPglite(join(dataDir, 'store'))
+    const port = await freePort()
+    const full = open()
+    const child = spawn(process.execPath, [cli, 'serve'], {
+      env: { ...process.env, ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port), ONLY: 'graphql' },
+      stdio: ['ignore', full, 'inherit'],
+    })
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+    await until(async () => {
+      assert.equal(child.exitCode, null, 'it ended by itself')
+      return fetch(`http://127.0.0.1:${port}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    })
+    child.kill('SIGTERM')
+    assert.match(String(await ended), /^(?:0|143)$/) // 143: the host answers shortly before the start is over
+    closeSync(full)
   })
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  await until(() =>
-    fetch(`http://127.0.0.1:${port}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  )
-  child.kill('SIGTERM')
-  assert.match(String(await ended), /^(?:0|143)$/) // 143: the host answers shortly before the start is over
-  closeSync(full)
-})
 
 /** Makes a pipe that takes no byte more and has no reader but this process. */
 function openFullPipe(path: string): number {
