@@ -10,6 +10,7 @@ import { createAgents } from '../agents/erc8004/registry.ts'
 import { createReputations } from '../agents/erc8004/reputation.ts'
 import { identityAt, mcpDocuments } from '../agents/mcp/protocol.ts'
 import { createTools } from '../agents/tools/tools.ts'
+import { takesWrites } from '../db/database.ts'
 import { discoveryDocuments } from '../discovery/documents.ts'
 import { packageDocuments } from '../discovery/packages.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
@@ -209,6 +210,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
       store: createChannelStore(components.database, rows),
       accounts: [channelKey, ...otherKeys],
     },
+    takesWrites: () => takesWrites(components.database),
     isIndexFaulty: async () => (await components.indexer.status()).fault !== null,
     rpc: components.paymentRpc,
     facilitator:

@@ -27,6 +27,12 @@ export type Database = Sql & {
   close: () => Promise<void>
 }
 
+/** Returns false where the database takes no writes, such as a standby. */
+export async function takesWrites({ query }: Pick<Database, 'query'>): Promise<boolean> {
+  const [row] = await query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`)
+  return row?.mode === 'off'
+}
+
 /** `url` is a postgres:// URL; else PGlite keeps its files in `dataDir` (`memory://` keeps nothing). */
 export type DatabaseOptions = PostgresOptions | { readonly dataDir: string }
 

@@ -40,6 +40,8 @@ export type SelfCheckOptions = {
   readonly allowHighPrice: boolean
   /** Whether this process has seen the index differ from the chain, or that it cannot be brought up to date. */
   readonly isIndexFaulty?: (() => Promise<boolean>) | undefined
+  /** Returns false where the database of the ledger takes no writes, such as a standby. */
+  readonly takesWrites?: (() => Promise<boolean>) | undefined
   readonly log: Log
 }
 
@@ -204,9 +206,9 @@ const saleChecks = {
 const checks = {
   ...saleChecks,
 
-  async ledger({ ledger }) {
+  async ledger({ ledger, takesWrites }) {
     await ledger.find({ payer: `0x${'0'.repeat(40)}`, nonce: `0x${'0'.repeat(64)}` })
-    return ok('The ledger answers.')
+    return (await takesWrites?.()) === false ? missing('The ledger takes no writes.') : ok('The ledger answers.')
   },
 
   async index({ isIndexFaulty }) {

@@ -64,6 +64,7 @@ export type GatewayOptions = {
   readonly channels?: Pick<ClaimOptions, 'store' | 'accounts' | 'claimUnits' | 'intervalMs'> | undefined
   readonly rpc: SelfCheckOptions['rpc']
   readonly isIndexFaulty?: SelfCheckOptions['isIndexFaulty']
+  readonly takesWrites?: SelfCheckOptions['takesWrites']
   /** `accounts` pay the gas of settlements and do nothing else; `url` is a facilitator of another operator. */
   readonly facilitator:
     | { readonly accounts: readonly LocalAccount[]; readonly walletFactories: readonly Hex[] }

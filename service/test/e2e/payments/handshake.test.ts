@@ -178,6 +178,15 @@ describe('the other routes', () => {
     await own.close()
   })
 
+  it('reports a ledger that takes no writes, and offers nothing meanwhile', async () => {
+    const own = await world.open({ takesWrites: async () => false })
+    type Health = { status: string; checks: Record<string, { ok: boolean; message: string }> }
+    const { status, checks } = (await (await fetch(`${own.url}/health`)).json()) as Health
+    assert.deepEqual([status, checks['ledger']?.message], ['degraded', 'The ledger takes no writes.'])
+    assert.equal((await post(own.url, {})).status, 503)
+    await own.close()
+  })
+
   it('publishes one document of its terms, equal to the 402', async () => {
     const texts = await Promise.all(
       ['x402', 'x402.json'].map(async (name) => (await fetch(`${gateway.url}/.well-known/${name}`)).text()),
