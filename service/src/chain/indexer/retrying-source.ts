@@ -1,7 +1,10 @@
-/** Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005). Each is repeated after a pause, and fewer run at one time. */
+/**
+ * Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005). Each is repeated after a pause, and fewer run at one time. The limit
+ * may open the breaker, which the pauses outlast: a step that began anew would send all its reads again, and never end.
+ */
 import { createAdaptiveLimit } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
-import { isBusy } from '../rpc/failover.ts'
+import { isBusy, isUnasked } from '../rpc/failover.ts'
 import type { RpcChainSource } from '../rpc/source.ts'
 
 const mostReads = 8
@@ -15,7 +18,14 @@ export function createRetryingSource(source: RetryingSource, signal: AbortSignal
   const retrying =
     <A extends readonly unknown[], R>(read: (...args: A) => Promise<R>) =>
     (...args: A): Promise<R> =>
-      limit.run(() => retry(() => read(...args), { pausesMs, isRetryable: isBusy, onRetry: limit.tooMuch, signal }))
+      limit.run(() =>
+        retry(() => read(...args), {
+          pausesMs,
+          isRetryable: (error) => isBusy(error) || isUnasked(error),
+          onRetry: limit.tooMuch,
+          signal,
+        }),
+      )
   return {
     head: retrying(source.head),
     block: retrying(source.block),

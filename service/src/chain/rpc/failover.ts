@@ -23,8 +23,7 @@ export class ReadFailure extends Error {
 
 /** Returns whether a provider limits its rate, so that the same read may succeed a little later. */
 export function isBusy(error: unknown): boolean {
-  const cause = error instanceof ServiceError ? error.cause : undefined
-  return cause instanceof ReadFailure && cause.kinds.has('busy')
+  return readFailureOf(error)?.kinds.has('busy') === true
 }
 
 /** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
@@ -35,8 +34,17 @@ export function hasReverted(error: unknown): boolean {
 
 /** Returns whether a provider was asked at all. Without one the failure says nothing about the read. */
 export function wasAsked(error: unknown): boolean {
+  return (readFailureOf(error)?.failures.length ?? 0) > 0
+}
+
+/** Returns whether no provider could be asked, as behind an open breaker. The same read may succeed a little later. */
+export function isUnasked(error: unknown): boolean {
+  return readFailureOf(error)?.failures.length === 0
+}
+
+function readFailureOf(error: unknown): ReadFailure | undefined {
   const cause = error instanceof ServiceError ? error.cause : undefined
-  return cause instanceof ReadFailure && cause.failures.length > 0
+  return cause instanceof ReadFailure ? cause : undefined
 }
 
 /** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
