@@ -169,10 +169,12 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return to.number === target?.number ? 'at head' : 'more to do'
   }
 
-  /** Returns the block up to which the chain is not expected to change, at most `head`. */
+  /** Returns the block up to which the chain is not expected to change, at most `head`. A provider that fails at its tag stops nothing. */
   async function finalBelow(head: bigint): Promise<bigint> {
-    if (final === undefined || performance.now() > final.until)
-      final = { number: (await source.finalized()) ?? head - finalDepth, until: performance.now() + finalMs }
+    if (final !== undefined && performance.now() <= final.until) return min(final.number, head)
+    const found = await source.finalized().catch(() => undefined)
+    if (found === undefined) return min(final?.number ?? head - finalDepth, head)
+    final = { number: found ?? head - finalDepth, until: performance.now() + finalMs }
     return min(final.number, head)
   }
 

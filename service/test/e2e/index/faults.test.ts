@@ -257,6 +257,13 @@ describe('an index that is built while the provider fails', () => {
     await arrives()
   })
 
+  for (const name of ['status500', 'rpc-error'] as const)
+    it(`does without the finalized block where each request for it gets ${name}`, async () => {
+      proxy.set({ name, when: (_method, [tag]) => tag === 'finalized' })
+      await arrives()
+      assert.ok(proxy.struck() > 0)
+    })
+
   it('goes on from the last whole step after a crash', async () => {
     const crashing = (after: number): IndexStore => {
       const store = indexStore(database)
