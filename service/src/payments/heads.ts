@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { TimedBlock } from '../domain/chain.ts'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
-import type { Fees } from '../chain/transactions/transaction.ts'
+import { currentTip, type Fees } from '../chain/transactions/transaction.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { isObject } from '../lib/json.ts'
@@ -46,7 +46,7 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
       baseFee: requireQuantity(baseFeePerGas),
     }
   })
-  const tip = shared(tipMs, async () => requireQuantity(await rpc('eth_maxPriorityFeePerGas')))
+  const tip = shared(tipMs, () => currentTip(rpc, async () => (await head()).baseFee))
 
   /** Reads chain time in unix seconds: that of the pending block, where the node has one. */
   async function readTime(): Promise<bigint> {

@@ -4,7 +4,7 @@ import { keccak256, type LocalAccount } from 'viem'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { revertFailure, writeFailure, type WriteFailure } from './failures.ts'
 import { requireQuantity } from '../rpc/answer.ts'
-import { isRevert, type RpcClient } from '../rpc/client.ts'
+import { isRefusal, isRevert, type RpcClient } from '../rpc/client.ts'
 import type { SignedTransaction } from './operations.ts'
 
 /** Wei per unit of gas. */
@@ -49,12 +49,22 @@ async function pendingCount(rpc: RpcClient, address: Hex): Promise<bigint> {
 
 /** Returns fees that leave room for the base fee to double. */
 export async function currentFees(rpc: RpcClient): Promise<Fees> {
-  const [head, tip] = await Promise.all([
-    rpc('eth_getBlockByNumber', ['latest', false]),
-    numberFrom(rpc, 'eth_maxPriorityFeePerGas', []),
-  ])
-  const baseFee = requireQuantity((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas)
-  return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
+  const baseFee = rpc('eth_getBlockByNumber', ['latest', false]).then((head) =>
+    requireQuantity((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas),
+  )
+  const [base, tip] = await Promise.all([baseFee, currentTip(rpc, () => baseFee)])
+  return { maxFeePerGas: 2n * base + tip, maxPriorityFeePerGas: tip }
+}
+
+/** Returns the tip that a node suggests. A node without that method has a gas price, which is the base fee and the tip. */
+export async function currentTip(rpc: RpcClient, baseFee: () => Promise<bigint>): Promise<bigint> {
+  const tip = await numberFrom(rpc, 'eth_maxPriorityFeePerGas', []).catch((error: unknown) => {
+    if (isRefusal(error) && error.kind === 'rejected') return null
+    throw error
+  })
+  if (tip !== null) return tip
+  const [price, base] = await Promise.all([numberFrom(rpc, 'eth_gasPrice', []), baseFee()])
+  return price > base ? price - base : 0n
 }
 
 /** Fees of a parsed transaction. */
