@@ -1,6 +1,6 @@
 /**
  * The checks of a JSON-RPC 2.0 answer and the meaning of its errors (spec §2.2, §2.5). Clients do not agree on codes for
- * unknown blocks (EIP-1474 has −32001, geth says −32000), so texts count too.
+ * unknown blocks (EIP-1474 has −32001, geth says −32000, the proxy of base.org −32019), so texts count too.
  */
 import type { Hex } from '@touchstone/verdict'
 import { isObject, parseJson } from '../../lib/json.ts'
@@ -93,7 +93,7 @@ const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] 
   ],
   [
     'non-canonical',
-    [-32001, -39001],
+    [-32001, -32019, -39001],
     /not (currently )?canonical|\b(header|block|hash)\b.{0,90}not (be )?found|unknown block/i,
   ],
   [

@@ -101,6 +101,7 @@ describe('an error of a provider', () => {
     ['non-canonical', -32000, 'block 230d842afd1faceaa3c5c0dacd24228747565c441ed5e1e3a9306c2c6b55d619 not found'],
     ['non-canonical', -32000, 'unknown block'],
     ['non-canonical', -32001, 'unknown block number'],
+    ['non-canonical', -32019, 'block is out of range'],
     ['non-canonical', -32000, '0xabc could not be found: block is not canonical'],
     ['reverted', 3, 'execution reverted: no'],
     ['reverted', -32000, 'execution reverted'],
