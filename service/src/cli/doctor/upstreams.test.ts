@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { keccak256 } from 'viem'
 import { serve } from '../../../test/support/http.ts'
 import { skipRedis, startRedis } from '../../../test/support/database/redis.ts'
 import { testFolder } from '../../../test/support/folder.ts'
@@ -169,6 +170,46 @@ describe('the doctor of what the service asks', () => {
     ])
     assert.deepEqual(await found(3_600, null), [
       'wrong chain: localhost is behind, or the clock of this machine is ahead. Set the clock right, wait, or name another provider: verdicts would be 502.',
+    ])
+  })
+
+  it('notices a provider without the block of CHAIN_BLOCK_TAG, or without the proofs of CHAIN_TRUST', async () => {
+    await using opened = new AsyncDisposableStack()
+    const open = async (refused: readonly string[]) => {
+      const provider = await serve(async (request, response) => {
+        const sent = Buffer.concat(await request.toArray()).toString('utf8')
+        const { id, method, params } = JSON.parse(sent || '{}')
+        const results: Record<string, unknown> = { eth_chainId: '0x14a34', eth_getCode: '0x' + '5'.repeat(4) }
+        const isRefused = refused.includes(method) || refused.includes(params?.[0])
+        const result = results[method] ?? { timestamp: `0x${Math.floor(Date.now() / 1_000).toString(16)}` }
+        const error = { code: -32601, message: 'rpc method is not whitelisted' }
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, ...(isRefused ? { error } : { result }) }))
+      })
+      return opened.adopt(provider, (it) => it.close()).url
+    }
+    const [full, thin] = [await open([]), await open(['safe', 'eth_getProof'])]
+    const contract = { CHAIN_CONTRACT: `0x${'12'.repeat(20)}` }
+    const proof = {
+      ...contract,
+      CHAIN_TRUST: 'proof',
+      CHAIN_INTERFACE: 'registry',
+      CHAIN_CODE_HASH: keccak256('0x5555'),
+    }
+    const found = async (urls: readonly string[], env: Readonly<Record<string, string>>) =>
+      (await foundOf({ CHAIN_RPC_URLS: urls.join(), ...env }, ['chain']))
+        .filter((text) => / no (safe|proofs)/.test(text))
+        .map((text) => text.replaceAll(/:\d+/g, ''))
+    assert.deepEqual(await found([full], { ...contract, CHAIN_BLOCK_TAG: 'safe' }), [])
+    assert.deepEqual(await found([thin], contract), [])
+    assert.deepEqual(await found([thin], { ...contract, CHAIN_BLOCK_TAG: 'safe' }), [
+      'wrong chain: There is no safe block at localhost: error -32601: rpc method is not whitelisted. Name another provider, or set CHAIN_BLOCK_TAG=latest.',
+    ])
+    const sentence = 'chain: There are no proofs at localhost: error -32601: rpc method is not whitelisted.'
+    const remedy = 'Name another provider; CHAIN_TRUST=proof needs eth_getProof.'
+    assert.deepEqual(await found([full], proof), [])
+    assert.deepEqual(await found([thin], proof), [`wrong ${sentence} ${remedy}`])
+    assert.deepEqual(await found([full, thin.replace('127.0.0.1', 'localhost')], proof), [
+      `warning ${sentence} ${remedy}`,
     ])
   })
 })

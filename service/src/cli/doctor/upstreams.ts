@@ -168,8 +168,10 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
   if (rpcUrls.length === 0)
     return [wrong('chain', 'No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
   const asked = await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))
+  const isUsable = asked.flat().every(({ state }) => state !== 'wrong')
   return [
     ...asked.flat(),
+    ...(isUsable ? await checkReads(chain) : []),
     ...(contract === null
       ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
       : []),
@@ -182,6 +184,38 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
           ),
         ]
       : []),
+  ]
+}
+
+/** Asks for what every verdict is read with. One provider with proofs is enough for all of them. */
+async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain']): Promise<readonly Finding[]> {
+  const failures = async (...call: readonly [string, readonly unknown[]]) => {
+    const asked = rpcUrls.map(async (url) => {
+      const answer = createRpcClient({ url, timeoutMs: 5_000 })(...call)
+      const reason = await answer.then((found) => (found === null ? 'it answers null' : null), reasonOf)
+      return reason === null ? [] : [`${endpointHost(url)}: ${reason}`]
+    })
+    return (await Promise.all(asked)).flat()
+  }
+  const tagless = blockTag === 'latest' ? [] : await failures('eth_getBlockByNumber', [blockTag, false])
+  const proofless =
+    trust !== 'proof' || contract === null ? [] : await failures('eth_getProof', [contract, [], 'latest'])
+  const proofState = proofless.length === rpcUrls.length ? wrong : warning
+  return [
+    ...tagless.map((failure) =>
+      wrong(
+        'chain',
+        `There is no ${blockTag} block at ${failure}.`,
+        'Name another provider, or set CHAIN_BLOCK_TAG=latest.',
+      ),
+    ),
+    ...proofless.map((failure) =>
+      proofState(
+        'chain',
+        `There are no proofs at ${failure}.`,
+        'Name another provider; CHAIN_TRUST=proof needs eth_getProof.',
+      ),
+    ),
   ]
 }
 
