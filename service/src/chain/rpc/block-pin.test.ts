@@ -117,6 +117,16 @@ describe('a pinned read', () => {
     assert.equal(await proveSlot(), 14n)
   })
 
+  it('is probed again once a provider rejects the hashes that it took', async () => {
+    const { source } = sourceOver(urls())
+    await anvil.store(18)
+    const then = await source.head()
+    assert.equal(await source.call(cell, '0x', then), wordOf(18))
+    proxy.set('no-hash-objects')
+    await assert.rejects(source.call(cell, '0x', then), ServiceError)
+    assert.deepEqual([await source.call(cell, '0x', then), source.lostPins()], [wordOf(18), 1])
+  })
+
   it('is probed again when the chain is doubted, before anything else is asked', async () => {
     const { source } = sourceOver(urls())
     await anvil.store(16)

@@ -41,19 +41,30 @@ export function createPin(contract: Hex, onLost: () => void) {
   ): Promise<readonly unknown[]> {
     const callsAt = (at: unknown) => params.map((param): RpcCall => [method, param(at)])
     if ((await encodingOf(rpc, method, block)) === 'hash') {
-      const calls = callsAt(hashObject(block.hash))
-      // A proof shows its block by the state root.
-      if (method === 'eth_getProof') return rpc.askAll(calls)
-      const [number, ...results] = await rpc.askAll([numberAt(hashObject(block.hash)), ...calls])
-      if (!isWord(number)) throw new RpcError('fault', 'eth_call answered without its block')
-      if (BigInt(number) === block.number) return results
-      encodings.delete(method)
-      throw new RpcError('non-canonical', `eth_call answered from another block than ${block.number}`)
+      return askByHash(rpc, method, block, callsAt(hashObject(block.hash))).catch((error: unknown) => {
+        if (rejectsHashObject(error)) encodings.delete(method)
+        throw error
+      })
     }
     await assertCanonical(rpc, block)
     const results = await rpc.askAll(callsAt(quantity(block.number)))
     await assertCanonical(rpc, block)
     return results
+  }
+
+  async function askByHash(
+    rpc: RpcAttempt,
+    method: PinnedMethod,
+    block: Block,
+    calls: readonly RpcCall[],
+  ): Promise<readonly unknown[]> {
+    // A proof shows its block by the state root.
+    if (method === 'eth_getProof') return rpc.askAll(calls)
+    const [number, ...results] = await rpc.askAll([numberAt(hashObject(block.hash)), ...calls])
+    if (!isWord(number)) throw new RpcError('fault', 'eth_call answered without its block')
+    if (BigInt(number) === block.number) return results
+    encodings.delete(method)
+    throw new RpcError('non-canonical', `eth_call answered from another block than ${block.number}`)
   }
 
   function encodingOf(rpc: RpcAttempt, method: PinnedMethod, block: Block): Promise<PinEncoding> {
@@ -119,12 +130,17 @@ async function tryHashObjects(rpc: RpcAttempt, probe: (at: unknown) => RpcCall, 
   const known = rpc.ask(...probe(hashObject(block.hash))).then(
     () => true,
     (error: unknown) => {
-      if (error instanceof RpcError && (error.kind === 'rejected' || error.kind === 'too-wide')) return false
+      if (rejectsHashObject(error)) return false
       throw error
     },
   )
   const [taken, rejected] = await Promise.all([known, isRejected(rpc.ask(...probe(hashObject(unknownHash()))))])
   return taken && rejected ? 'hash' : 'number'
+}
+
+/** A provider that took hash objects may reject them later, where other software answers behind its URL. */
+function rejectsHashObject(error: unknown): boolean {
+  return error instanceof RpcError && (error.kind === 'rejected' || error.kind === 'too-wide')
 }
 
 /** Returns whether the provider rejected the request. A passing error of its own is no rejection. Throws when it did not answer. */
