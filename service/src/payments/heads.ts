@@ -23,6 +23,9 @@ const clockTolerance = 60n
 const lookMs = 250
 const looksMs = 3_000
 
+/** The gateway checks its clock once a minute. */
+const rightMs = 120_000
+
 const headMs = 250
 const tipMs = 5_000
 
@@ -30,6 +33,7 @@ const tipMs = 5_000
 export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
   const seconds = () => BigInt(Math.floor(now() / 1000))
   let seen: { readonly time: bigint; readonly at: number } | undefined
+  let rightAt = -Infinity
 
   const head = shared(headMs, async (): Promise<Head> => {
     const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as Record<
@@ -64,6 +68,12 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
    * older than the look before.
    */
   const clockError = singleFlight(async (): Promise<bigint> => {
+    const ahead = await readClockError()
+    rightAt = ahead === 0n ? now() : -Infinity
+    return ahead
+  })
+
+  async function readClockError(): Promise<bigint> {
     const until = performance.now() + looksMs
     for (;;) {
       const before = seen
@@ -76,7 +86,7 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
       if (seen.at > until) return 0n
       await sleep(lookMs)
     }
-  })
+  }
 
   /** Throws a GatewayFault where this clock is off. A proof would carry a time before its block, or one that is still to come. */
   async function requireClock(): Promise<void> {
@@ -87,6 +97,8 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
   return {
     clockError,
     requireClock,
+    /** Returns whether a look of the last two minutes found this clock right. A step of it makes that look older, or puts it in the future. */
+    isClockRight: (): boolean => Math.abs(now() - rightAt) < rightMs,
     /** Returns the newest block of a moment ago. Throws a GatewayFault where this clock is off; where the block is new, it shows that. */
     async headOnTime(): Promise<Head> {
       const found = await head()

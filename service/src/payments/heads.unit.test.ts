@@ -64,6 +64,22 @@ describe('the clock of the gateway', () => {
     assert.equal((await headsAt([{ latest: now - 60 }]).headOnTime()).timestamp, BigInt(now - 60))
   })
 
+  it('counts as right for two minutes after a look, and not where it was set meanwhile', async () => {
+    let wall = now * 1_000
+    const block = { timestamp: `0x${now.toString(16)}`, number: '0x1', baseFeePerGas: '0x1' }
+    const heads = createHeads(
+      async () => block,
+      () => wall,
+    )
+    assert.equal(heads.isClockRight(), false)
+    assert.equal(await heads.clockError(), 0n)
+    const isRightAfter = (ms: number) => ((wall = now * 1_000 + ms), heads.isClockRight())
+    assert.deepEqual([0, 119_000, 121_000, -121_000].map(isRightAfter), [true, true, false, false])
+    wall = (now - 61) * 1_000
+    await heads.clockError()
+    assert.equal(heads.isClockRight(), false)
+  })
+
   it('is unknown where no block can be read', async () => {
     const heads = createHeads(async () => null)
     await assert.rejects(heads.clockError())

@@ -53,10 +53,9 @@ export function createReconciler(options: ReconcilerOptions) {
   })
 
   async function prune(): Promise<void> {
-    if (performance.now() - prunedAt < pruneMs) return
-    prunedAt = performance.now()
     // A clock that is ahead makes all rows old.
-    if ((await chain.heads.clockError()) !== 0n) return
+    if (performance.now() - prunedAt < pruneMs || !chain.heads.isClockRight()) return
+    prunedAt = performance.now()
     const deleted = await ledger.prune({ paidDays, otherDays })
     if (deleted >= mostPruned) prunedAt -= pruneMs - pruneAgainMs
   }

@@ -41,7 +41,7 @@ function open(onLine: (line: string) => void = () => {}, ahead = 0n) {
     },
     facilitator: { adopt: async () => {} },
     settlement: { own: () => [] },
-    chain: { isCanonical: async () => false, heads: { clockError: async () => ahead } },
+    chain: { isCanonical: async () => false, heads: { isClockRight: () => ahead === 0n } },
     rpc: async () => receipt,
     log: createLog(onLine),
     count: () => {},
