@@ -2,7 +2,7 @@
 import { isVerdict } from './check/form.ts'
 import { VerdictError } from './lib/errors.ts'
 import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
-import { isObject } from './lib/json.ts'
+import { isObject, textOf } from './lib/json.ts'
 import { parseTokenId } from './rules/token-id.ts'
 import type { Verdict } from './rules/verdict.ts'
 
@@ -56,7 +56,7 @@ function failureIn(body: unknown, headers: Headers): VerdictFailure | null {
   const seconds = headers.get('retry-after') ?? ''
   if (code === undefined) return null
   return {
-    ...failure(code, String(error['message'])),
+    ...failure(code, textOf(error['message'])),
     ...(/^[0-9]{1,9}$/.test(seconds) ? { retryAfter: Number(seconds) } : {}),
   }
 }

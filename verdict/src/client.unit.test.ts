@@ -85,6 +85,14 @@ describe('createClient', () => {
         assert.deepEqual(await of(text), { version: '1', error })
     })
 
+  it('returns an error whose message is no text without it', async () => {
+    for (const message of [undefined, null, 7, ['why'], { toString: null }])
+      assert.deepEqual(await clientOf(404, { error: { code: 'ASSET_NOT_FOUND', message } }).client.verdict(6n), {
+        version: '1',
+        error: { code: 'ASSET_NOT_FOUND', message: '' },
+      })
+  })
+
   it('does not take another body for an error', async () => {
     const bodies: unknown[] = [null, [], 'x', 7, {}, { error: null }, { error: 'x' }, { error: [] }, { error: {} }]
     for (const body of [...bodies, { error: { code: 'TEAPOT', message: '' } }, { error: { code: 'NOT_A_CODE' } }])

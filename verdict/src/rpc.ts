@@ -2,7 +2,7 @@
 import { VerdictError } from './lib/errors.ts'
 import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
 import { type Hex, word } from './lib/hex.ts'
-import { isObject } from './lib/json.ts'
+import { isObject, textOf } from './lib/json.ts'
 
 /** Sends one JSON-RPC request and returns its `result`. */
 export type Rpc = (method: string, params: readonly unknown[]) => Promise<unknown>
@@ -49,7 +49,7 @@ function resultOf({ status, body }: { status: number; body: unknown }, id: numbe
   if (isObject(body) && body['jsonrpc'] === '2.0' && body['id'] === id) {
     const { result, error } = body
     if (isObject(error) && result === undefined) {
-      const cause = { code: error['code'], message: error['message'] }
+      const cause = { code: error['code'], message: textOf(error['message']) }
       const code = Number.isInteger(cause.code) ? ` (code ${String(cause.code)})` : ''
       throw new VerdictError('RPC_REFUSED', `The RPC refused ${method}${code}.`, { cause })
     }

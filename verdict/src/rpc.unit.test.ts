@@ -99,6 +99,11 @@ describe('createRpc', () => {
         ask(({ id }) => ({ jsonrpc: '2.0', id, error: { code, message: 'no' } })),
         { code: 'RPC_REFUSED', message: 'The RPC refused eth_chainId.' },
       )
+    for (const message of [undefined, null, 7, ['revert'], { toString: null }])
+      await assert.rejects(
+        ask(({ id }) => ({ jsonrpc: '2.0', id, error: { code: 3, message } })),
+        { code: 'RPC_REFUSED', cause: { code: 3, message: '' } },
+      )
   })
 
   it('says that nothing answered, with the reason as the cause', async () => {

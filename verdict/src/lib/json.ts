@@ -5,6 +5,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns a text as it is, and the empty text for any other value. Hostile JSON may not be convertible to text. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
 /** Has the object exactly these keys, in any order? `optional` ones may be missing. */
 export function hasKeys(object: object, keys: readonly string[], optional: readonly string[] = []): boolean {
   const present = Object.keys(object)
