@@ -98,7 +98,7 @@ function formatPurchase(
   { payer, pinned, asked }: { readonly payer: string; readonly pinned: boolean; readonly asked: number },
 ): string[] {
   const { payment } = (answer ?? {}) as { payment?: { transaction?: unknown } }
-  const transaction = String(payment?.transaction)
+  const transaction = typeof payment?.transaction === 'string' ? payment.transaction : ''
   const money = [
     row('paid', `${formatDollars(terms.amount)} USDC to ${terms.payTo}, by ${payer}`),
     row('transaction', /^0x[0-9a-f]{64}$/.test(transaction) ? transaction : 'none was named'),

@@ -123,6 +123,20 @@ describe('touchstone pay', () => {
     assert.doesNotMatch(out, /MINTED/)
   })
 
+  it('says what was paid whatever the answer calls its transaction', async () => {
+    const seller = await standIn(async ({ method, headers }, response) => {
+      const sold = method === 'GET' ? { keys: [] } : { payment: { transaction: { toString: 1 } } }
+      const isSold = method === 'GET' || headers['x-payment'] !== undefined
+      response.writeHead(isSold ? 200 : 402).end(JSON.stringify(isSold ? sold : { x402Version: 1, accepts: [v1Terms] }))
+    })
+    const { exit, out, err } = await pay(['1', '--gateway', seller.url.href])
+    seller.close()
+    assert.deepEqual([exit, err], [1, ''])
+    assert.match(out, /^ {2}paid {9}0\.01 USDC to /m)
+    assert.match(out, /^ {2}transaction {2}none was named$/m)
+    assert.match(out, /is not valid: do not rely on it/)
+  })
+
   it('explains in one sentence what cannot be bought, and moves nothing', async () => {
     const before_ = await world.balance()
     const at = ['--gateway', gateway.url]
