@@ -57,8 +57,11 @@ describe('checkProofBundle', () => {
     const changed = { ...bundle, verdict: { ...verdict, state: 'CLAIMED' } }
     assert.equal((await recheckProofBundle(changed, { rpcUrl, contract })).outcome, 'differs')
     await using other = await startChain({ nonce: 1 })
-    const elsewhere = await recheckProofBundle(bundle, { rpcUrl: other.rpcUrl, contract })
-    assert.deepEqual([elsewhere.outcome, failed(elsewhere)], ['differs', ['block.canonical']])
+    for (const outcome of ['undecided', 'differs']) {
+      const elsewhere = await recheckProofBundle(bundle, { rpcUrl: other.rpcUrl, contract })
+      assert.deepEqual([elsewhere.outcome, failed(elsewhere)], [outcome, ['block.canonical']])
+      await other.rpc('anvil_mine', ['0x20']) // as many blocks, and more
+    }
     await assert.rejects(recheckProofBundle(bundle, { rpcUrl: 'http://127.0.0.1:1', contract }), {
       code: 'RPC_UNAVAILABLE',
     })

@@ -14,6 +14,7 @@ after(() => Promise.all([chain, other, second].map((opened) => opened[Symbol.asy
 
 const { rpcUrl, contract, codeHash } = chain
 await chain.store(1n, claimed)
+await other.store(1n, claimed) // as many blocks
 const verdict = await chain.verdict(1n)
 
 const rechecked = (of: unknown, fetch: Fetch) => recheck(of, { rpcUrl, contract, fetch })

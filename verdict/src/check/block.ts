@@ -5,7 +5,7 @@ import { isObject } from '../lib/json.ts'
 import { headerHash, type RpcHeader } from '../proof/header.ts'
 import { createRpc, type Rpc } from '../rpc.ts'
 import { verdictChainId } from '../rules/verdict.ts'
-import type { Claim } from './claim.ts'
+import { type Claim, claimedNumber } from './claim.ts'
 import { askEndpoints, defaultMaxAgeSeconds, type Endpoints } from './endpoints.ts'
 import { type Check, compare, fails, type Report, reportOf, undecided } from './report.ts'
 
@@ -47,20 +47,23 @@ export function checkAtBlock(
 async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
   const checks = [await checkChainId(rpc)]
   const header = await rpc('eth_getBlockByHash', [claim.blockHash, false]).catch(nullIfUnknown)
-  if (header === null)
-    return {
-      checks: [
-        ...checks,
-        fails('block', claim.blockHash, 'the RPC knows no such block: it may be behind, or the block never was'),
-      ],
-      block: null,
-    }
+  if (header === null) return { checks: [...checks, await unknownCheck(rpc, claim)], block: null }
   if (!isObject(header)) throw unusable('eth_getBlockByHash')
   const hash = headerHash(header) ?? header['hash']
   checks.push(compare('block', claim.blockHash, typeof hash === 'string' ? hash : 'a block without a hash'))
   const number = header['number']
   quantity(number, 'eth_getBlockByHash')
   return { checks, block: checks.every(({ ok }) => ok) ? { header, number: number as Hex } : null }
+}
+
+/** An unknown block differs where the RPC has another one of its number. Else the RPC may only be behind, which is no difference. */
+async function unknownCheck(rpc: Rpc, claim: Claim): Promise<Check> {
+  const number = claimedNumber(claim)
+  if (number === null) return fails('block', claim.blockHash, 'the RPC knows no such block')
+  const other = await blockAt(rpc, number)
+  return other === null || other['hash'] === claim.blockHash
+    ? undecided('block', claim.blockHash, 'the RPC knows no such block: it may be behind, or the block never was')
+    : compare('block', claim.blockHash, String(other['hash']))
 }
 
 /** Is the RPC on the chain of which verdicts speak? */
@@ -106,7 +109,8 @@ export async function checkCanonical(rpc: Rpc, claim: Claim, number: Hex): Promi
 }
 
 function canonicalCheck(claim: Claim, block: RpcHeader | null): Check {
-  if (block === null) return fails('block.canonical', claim.blockHash, 'the RPC has no block at this number')
+  if (block === null)
+    return undecided('block.canonical', claim.blockHash, 'the RPC has no block at this number: it may be behind')
   return compare('block.canonical', claim.blockHash, String(block['hash']))
 }
 

@@ -19,12 +19,8 @@ import { recheck } from './recheck.ts'
 const { header, verdict } = recorded
 describe('the block of a verdict', () => {
   it('ends before the record where the block is not the one of the verdict', async () => {
-    const unknown = 'the RPC knows no such block: it may be behind, or the block never was'
     const other = { ...header, gasUsed: '0x1' }
     const cases: [answer: RpcAnswer, found: string | RegExp][] = [
-      [{ result: null }, unknown],
-      [{ error: { code: -32000, message: 'header not found' } }, unknown],
-      [{ error: { code: -32000, message: 'Unknown block' } }, unknown],
       [{ result: { number: '0x9', hash: latest['hash'] } }, String(latest['hash'])],
       [{ result: { number: '0x9' } }, 'a block without a hash'],
       [{ result: { number: '0x9', hash: 7 } }, 'a block without a hash'],
@@ -37,6 +33,40 @@ describe('the block of a verdict', () => {
         const last = report.checks.at(-1)
         assert.deepEqual([last?.field, last?.ok, last?.claimed], ['block', false, blockHash])
         assert.match(last?.found ?? '', typeof found === 'string' ? new RegExp(`^${found}$`) : found)
+      }
+  })
+
+  it('is undecided where the RPC may only be behind, and differs where the RPC has another one of its number', async () => {
+    const unknown: RpcAnswer[] = [
+      { result: null },
+      { error: { code: -32000, message: 'header not found' } },
+      { error: { code: -32000, message: 'Unknown block' } },
+    ]
+    const behind = 'the RPC knows no such block: it may be behind, or the block never was'
+    for (const name of ['recheck', 'prove'] as const)
+      for (const answer of unknown) {
+        const at = (block: unknown, of: unknown = verdict) =>
+          against(
+            name,
+            {
+              eth_getBlockByHash: () => answer,
+              eth_getBlockByNumber: ([number]) => ({ result: number === '0x9' ? block : null }),
+            },
+            {},
+            of,
+          )
+        for (const block of [null, header]) {
+          const report = await at(block)
+          assert.deepEqual(rowsOf(report.checks).at(-1), ['block', blockHash, behind])
+          assert.deepEqual([report.outcome, failed(report)], ['undecided', ['block']])
+        }
+        const report = await at(latest)
+        assert.deepEqual(rowsOf(report.checks).at(-1), ['block', blockHash, latest['hash']])
+        assert.deepEqual([report.outcome, failed(report)], ['differs', ['block']])
+        for (const number of [-9, 9.5, '9', null]) {
+          const chainRef = { ...verdict.chainRef, block_number: number }
+          assert.equal((await at(null, { ...verdict, chainRef })).outcome, 'differs')
+        }
       }
   })
 
@@ -55,11 +85,10 @@ describe('the block of a verdict', () => {
     for (const name of ['recheck', 'prove'] as const) {
       const at = (block: unknown) =>
         against(name, { eth_getBlockByNumber: ([number]) => ({ result: number === '0x9' ? block : latest }) })
-      assert.deepEqual(rowsOf((await at(null)).checks).at(-1), [
-        'block.canonical',
-        blockHash,
-        'the RPC has no block at this number',
-      ])
+      const none = await at(null)
+      const row = ['block.canonical', blockHash, 'the RPC has no block at this number: it may be behind']
+      assert.deepEqual(rowsOf(none.checks).at(-1), row)
+      assert.deepEqual([none.outcome, failed(none)], ['undecided', ['block.canonical']])
       assert.deepEqual(rowsOf((await at(latest)).checks).at(-1), ['block.canonical', blockHash, latest['hash']])
     }
   })

@@ -7,7 +7,7 @@ import type { EthProof } from '../proof/storage.ts'
 import { createRpc } from '../rpc.ts'
 import type { Verdict } from '../rules/verdict.ts'
 import { checkChainId, checkStanding } from './block.ts'
-import { readClaim } from './claim.ts'
+import { claimedNumber, readClaim } from './claim.ts'
 import { pinChecks, type Pins, resolvePins } from './deployments.ts'
 import { askEndpoints, type Endpoints } from './endpoints.ts'
 import { proofChecks } from './proof.ts'
@@ -79,14 +79,13 @@ export function checkProofBundle(bundle: unknown, pins: BundlePins = {}): Report
 export async function recheckProofBundle(bundle: unknown, options: BundlePins & Endpoints): Promise<Report> {
   const offline = checkProofBundle(bundle, options)
   const claim = isObject(bundle) ? readClaim(bundle['verdict']).claim : null
-  const number = claim?.chainRef['block_number']
-  if (offline.outcome === 'differs' || claim === null || !Number.isSafeInteger(number)) return offline
+  const number = claim && claimedNumber(claim)
+  if (offline.outcome === 'differs' || claim === null || number === null) return offline
   return askEndpoints(options, async (url) => {
     const rpc = createRpc({ ...options, url })
     try {
       const chain = await checkChainId(rpc)
-      const at: Hex = `0x${Number(number).toString(16)}`
-      const standing = await checkStanding(rpc, claim, at, options.maxAgeSeconds ?? Infinity)
+      const standing = await checkStanding(rpc, claim, number, options.maxAgeSeconds ?? Infinity)
       return reportOf([...offline.checks.filter(({ field }) => field !== 'block.canonical'), chain, ...standing])
     } catch (cause) {
       throw unavailable(cause)

@@ -50,6 +50,14 @@ export function readClaim(verdict: unknown): { checks: Check[]; claim: Claim | n
   return { checks, claim: clear ? { verdict, chainRef, tokenId, contract, blockHash } : null }
 }
 
+/** Returns the block number of a claim as a JSON-RPC quantity; `null` where it is none. */
+export function claimedNumber({ chainRef }: Claim): Hex | null {
+  const number = Number(chainRef['block_number'])
+  return chainRef['block_number'] === number && Number.isSafeInteger(number) && number >= 0
+    ? `0x${number.toString(16)}`
+    : null
+}
+
 /** Compares every derived member with the verdict made anew from the chain. */
 export function compareWith({ verdict, chainRef }: Claim, expected: Verdict): Check[] {
   return [

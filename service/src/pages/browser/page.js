@@ -254,7 +254,11 @@ async function recheckRecord(form) {
     const block = String(verdict.chainRef?.block_number)
     const wrong = report.checks.filter(({ ok }) => !ok).map(({ field }) => field)
     const isSame = verdict.state === form.dataset.state && String(verdict.flagged) === form.dataset.flagged
-    const text = report.ok ? (isSame ? texts.recheckSame : texts.recheckChanged) : texts.recheckDiffers
+    const text = {
+      agrees: isSame ? texts.recheckSame : texts.recheckChanged,
+      undecided: texts.recheckOpen,
+      differs: texts.recheckDiffers,
+    }[report.outcome]
     outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), report.ok && isSame, report.checks)
   } catch {
     outcome(texts.recheckFailed, false)

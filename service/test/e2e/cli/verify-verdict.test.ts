@@ -156,7 +156,11 @@ describe('touchstone verify', () => {
   it('does not say that all agrees, or that nothing differs, where providers differ', async (test) => {
     const other = await startFaultRpc({ target: world.chainUrl })
     test.after(() => other.close())
-    other.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByHash' ? null : result) })
+    const fork = { hash: `0x${'ab'.repeat(32)}` }
+    other.set({
+      rewrite: (method, _params, result) =>
+        method === 'eth_getBlockByHash' ? null : method === 'eth_getBlockByNumber' ? fork : result,
+    })
     const providers = ['--rpc', world.chainUrl, '--rpc', other.url, '--deployment', 'local']
     const one = await run(url, ...providers, '--agree', '1')
     assert.equal(one.exit, 0)
@@ -168,6 +172,16 @@ describe('touchstone verify', () => {
     const two = await run(url, ...providers, '--rpc', 'http://127.0.0.1:1', '--agree', '2')
     assert.equal(two.exit, 2)
     assert.match(two.out, /^NOT DECIDED: the providers do not agree with each other\./m)
+  })
+
+  it('decides nothing where the provider does not have the block yet', async (test) => {
+    const behind = await startFaultRpc({ target: world.chainUrl })
+    test.after(() => behind.close())
+    behind.set({ rewrite: (method, _params, result) => (method.startsWith('eth_getBlockBy') ? null : result) })
+    const { exit, out } = await run(url, '--rpc', behind.url, '--deployment', 'local')
+    assert.equal(exit, 2)
+    assert.match(out, /^ {2}\? +block .*it may be behind/m)
+    assert.match(out, /^NOT DECIDED: no field disagrees/m)
   })
 
   it('says that the texts of the minter were not checked, until the metadata is given', async () => {

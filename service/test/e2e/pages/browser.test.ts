@@ -145,6 +145,12 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       await route.fulfill({ json: { ...answer, state: 'CLAIMED', state_code: 4, flagged: false } })
     })
     await recheck(/^This does not agree with the blockchain: .*state.*flagged/)
+    await page.route(world.chainUrl, async (route) => {
+      const { id, method } = route.request().postDataJSON() as { id: number; method: string }
+      const json = { jsonrpc: '2.0', id, result: method === 'eth_chainId' ? '0x14a34' : null }
+      await route.fulfill({ json, headers: { 'access-control-allow-origin': '*' } })
+    })
+    await recheck(/^Nothing disagrees with the blockchain, but this could not be checked: block\./)
   })
 
   it('asks no provider that the operator does not offer', async () => {
