@@ -73,7 +73,7 @@ function certificateOf(token) {
   }
 }
 
-/** Parses the JWS in its one spelling: base64url without spare bits, so that no other text is the same certificate. */
+/** Parses the JWS in its one spelling: base64url without spare bits. ES256 has a second valid signature, for the same claims. */
 function parse(token) {
   const parts = token.split('.')
   if (token.length > maxLength || parts.length !== 3) throw new Refused('malformed')
@@ -135,7 +135,7 @@ async function verified({ header, signed, signature }, document) {
     ({ id, controller }) => id === header.kid && controller === did,
   )
   if (method === undefined || !document.assertionMethod.includes(header.kid)) throw new Refused('key')
-  const [importAs, verifyAs] = algorithms[header.alg] ?? []
+  const [importAs, verifyAs] = algorithms.get(header.alg) ?? []
   if (importAs === undefined || signature.length !== 64) throw new Refused('malformed')
   const key = await importKey(method, importAs).catch((error) => {
     throw error.name === 'NotSupportedError' ? error : new Refused('key')
@@ -144,13 +144,16 @@ async function verified({ header, signed, signature }, document) {
   return header.kid.slice(did.length + 1)
 }
 
-const algorithms = {
-  ES256: [
-    { name: 'ECDSA', namedCurve: 'P-256' },
-    { name: 'ECDSA', hash: 'SHA-256' },
+const algorithms = new Map([
+  [
+    'ES256',
+    [
+      { name: 'ECDSA', namedCurve: 'P-256' },
+      { name: 'ECDSA', hash: 'SHA-256' },
+    ],
   ],
-  EdDSA: [{ name: 'Ed25519' }, { name: 'Ed25519' }],
-}
+  ['EdDSA', [{ name: 'Ed25519' }, { name: 'Ed25519' }]],
+])
 
 async function importKey({ publicKeyJwk, publicKeyMultibase }, algorithm) {
   if (publicKeyJwk !== undefined) {

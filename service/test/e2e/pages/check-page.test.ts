@@ -337,6 +337,17 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       .waitFor()
   })
 
+  it('refuses an algorithm that only the language has', async () => {
+    const [, body, signature] = (await jwtOf('claimed')).split('.')
+    const [head = ''] = (await signed({})).split('.')
+    const header = JSON.parse(Buffer.from(head, 'base64url').toString()) as object
+    for (const alg of ['constructor', 'toString', '__proto__', { toString: 1 }]) {
+      const changed = Buffer.from(JSON.stringify({ ...header, alg })).toString('base64url')
+      await using page = await open(`${changed}.${body}.${signature}`)
+      await says(page, titles.refused)
+    }
+  })
+
   it('checks the signature without a connection, and says what stays open; without keys it checks nothing', async () => {
     const jws = await jwtOf('claimed')
     await using page = await open(jws, { viewport: { width: 390, height: 740 }, allowed: /ERR_INTERNET_DISCONNECTED/ })
