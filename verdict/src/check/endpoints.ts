@@ -61,8 +61,16 @@ export async function askEndpoints(
 export function endpointHost(url: string): string {
   if (!URL.canParse(url)) return url
   const { hostname, port } = new URL(url)
-  const name = hostname.replace(/\.$/, '').replace(thisMachine, 'localhost')
+  const name = hostname.replace(/\.$/, '').replace(mappedAddress, dotted).replace(thisMachine, 'localhost')
   return `${name}:${/^(?:80|443)$/.test(port) ? '' : port}`
+}
+
+/** An IPv4 address in the notation of IPv6 (RFC 4291, 2.5.5.2), as URLs write it. */
+const mappedAddress = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/
+
+function dotted(_match: string, ...halves: string[]): string {
+  const numbers = halves.slice(0, 2).map((half) => Number.parseInt(half, 16))
+  return numbers.flatMap((number) => [number >> 8, number & 255]).join('.')
 }
 
 const thisMachine = /^(?:127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\])$/
