@@ -233,6 +233,18 @@ describe('a check against an endpoint that refuses the hash of a block', () => {
     assert.equal(requests.filter(({ method }) => method === 'eth_call').length, 1)
   })
 
+  it('is a fault where no block has the number, as at an endpoint that is behind', async () => {
+    const { fetch, requests } = recordedChain({
+      eth_call: () => refused,
+      eth_getBlockByNumber: () => ({ result: null }),
+    })
+    await assert.rejects(recheck(verdict, { rpcUrl, contract, fetch }), {
+      name: 'VerdictError',
+      code: 'RPC_UNAVAILABLE',
+    })
+    assert.equal(requests.filter(({ method }) => method === 'eth_call').length, 1)
+  })
+
   it('is a fault where the number is refused too, and where a request fails otherwise', async () => {
     const unavailable = { name: 'VerdictError', code: 'RPC_UNAVAILABLE' }
     const state = /For old blocks it must keep old state\.$/

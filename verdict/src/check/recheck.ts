@@ -62,8 +62,9 @@ async function callAt(rpc: Rpc, claim: Claim, block: PinnedBlock, data: Hex): Pr
   }
   const byHash = await read({ blockHash: claim.blockHash, requireCanonical: true })
   if (byHash !== 'refused') return byHash
-  if (!(await checkCanonical(rpc, claim, block.number)).ok) return null
-  const byNumber = await read(block.number)
+  const canonical = await checkCanonical(rpc, claim, block.number)
+  if (!canonical.ok && !canonical.undecided) return null
+  const byNumber = canonical.ok ? await read(block.number) : 'refused'
   if (byNumber === 'refused') throw new VerdictError('RPC_REFUSED', 'The RPC refused eth_call at this block.')
   return byNumber
 }
