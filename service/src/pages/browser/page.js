@@ -335,6 +335,7 @@ export function addressIn(text) {
   return others.length === 0 ? address : undefined
 }
 
+/** Reads the verdict on one item. An answer about another one is none. */
 async function verdictAt(path) {
   const response = await fetch(path, {
     cache: 'no-store',
@@ -342,7 +343,9 @@ async function verdictAt(path) {
     signal: AbortSignal.timeout(10_000),
   })
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
-  return response.json()
+  const verdict = await response.json()
+  if (!path.endsWith(`/${verdict.token_id}`)) throw new Error('the record of another item')
+  return verdict
 }
 
 /** Returns a function that shows an outcome. It shows nothing once the form was sent again. */

@@ -260,6 +260,21 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.equal(await own.ownerOf(second), wallet.account.address.toLowerCase())
   })
 
+  it('tests no owner by the record of another item', async () => {
+    const owner = newAccount()
+    const [item, other] = [await own.claimed(newAccount()), await own.claimed(owner)]
+    await using page = await browser.open(`${world.url}${own.pathOf(item)}`)
+    await page.route('**/api/asset/*', async (route) =>
+      route.fulfill({ response: await route.fetch({ url: `${world.url}/api/asset/${other.tokenId}` }) }),
+    )
+    await unfold(page, 'Test that it is mine')
+    await page.getByLabel('Wallet address').fill(owner.address)
+    await page.getByRole('button', { name: 'Test', exact: true }).click()
+    const sentence = page.locator('form[data-owner] .outcome p')
+    await sentence.getByText(/address|Nothing/).waitFor({ timeout: 240_000 })
+    assert.match(await sentence.innerText(), /^Nothing was checked/)
+  })
+
   it('waits for the record of a report that was sent, although one read of it and one of the receipt fail', async () => {
     const owner = newAccount()
     const item = await own.claimed(owner)
