@@ -248,6 +248,7 @@ async function recordRow({ credentialSubject }) {
   const isSame = now.chain_id === chainRef.chainId && now.contract.toLowerCase() === chainRef.contract.toLowerCase()
   if (!isSame) throw new Refused('otherChain')
   const block = now.block_number
+  if (!Number.isSafeInteger(block) || typeof verdict.flagged !== 'boolean') throw new Error('no record')
   if (block < chainRef.blockNumber) return [null, texts.record, fill(texts.recordBehind, { block })]
   const isClosed = verdict.state === 'RECYCLED' && state !== 'RECYCLED'
   if ((verdict.flagged && !flagged) || isClosed) throw new Refused('suspended')

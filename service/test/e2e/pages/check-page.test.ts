@@ -23,6 +23,8 @@ after(() => world?.end())
 
 const jwtOf = (name: Parameters<PageWorld['tapped']>[0]) => certificateOf(world, name)
 
+type Json = Readonly<Record<string, unknown>>
+
 /** A JWS of the service's own keys over other claims. */
 async function signed(payload: object, algorithm: 'ES256' | 'Ed25519' = 'ES256', kid?: string): Promise<string> {
   const key = world.components.issuer.keys().find((one) => one.algorithm === algorithm && one.status === 'active')
@@ -162,7 +164,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     }
   })
 
-  it('leaves open what a list without an end, in another encoding, or a record of another item says', async () => {
+  it('leaves open what a list without an end, in another encoding, or a record of another item or form says', async () => {
     const jws = await jwtOf('claimed')
     const [{ statusListCredential }] = [payloadOf(jws)['credentialStatus'] ?? []].flat() as [
       { statusListCredential: string },
@@ -172,20 +174,22 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     const subject = list['credentialSubject'] as { encodedList: string }
     const credentialSubject = { ...subject, encodedList: `z${subject.encodedList.slice(1)}` }
     const ended = new Date(Date.now() - 60_000).toISOString()
+    const { chain_id, contract } = ((await (await world.get('/api/asset/5')).json()) as { chainRef: Json }).chainRef
+    const records = [{ token_id: '7777' }, { flagged: undefined }, { chainRef: { chain_id, contract } }]
     for (const changed of [
       { ...list, validUntil: undefined },
       { ...list, validUntil: ended },
       { ...list, credentialSubject },
-      null,
+      ...records,
     ]) {
       await using page = await browser.open(`${world.url}/check?lang=en`)
-      if (changed !== null) {
+      if ('validFrom' in changed) {
         const body = await signed(changed)
         await page.route('**/api/status/**', (route) => route.fulfill({ contentType: 'application/vc+jwt', body }))
       } else
         await page.route('**/api/asset/**', async (route) => {
           const response = await route.fetch()
-          await route.fulfill({ response, json: { ...((await response.json()) as object), token_id: '7777' } })
+          await route.fulfill({ response, json: { ...((await response.json()) as object), ...changed } })
         })
       await page.getByLabel('Certificate or its link').fill(jws)
       await page.getByRole('button', { name: 'Check' }).click()
