@@ -78,8 +78,16 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       timestamp: ({ initiatedAt }: TransferRow) => initiatedAt,
       txHash: ({ initiatedTx }: TransferRow) => initiatedTx,
       settledTxHash: ({ settledTx }: TransferRow) => settledTx,
-      product: ({ tokenId, at }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
-        at === undefined ? loaders.productByToken.load(tokenId) : loaders.pastProduct.load({ tokenId, at }),
+      async product({ tokenId, at }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
+        const product = await (at === undefined
+          ? loaders.productByToken.load(tokenId)
+          : loaders.pastProduct.load({ tokenId, at }))
+        if (product !== null) return product
+        throw graphqlError(
+          'NOT_FOUND',
+          `The index does not have product ${tokenId} now, such as after a reorganisation. Ask for the transfer without its product.`,
+        )
+      },
       message: ({ id, initiatedTx, messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
         messageHash === null ? null : loaders.message.load({ id, initiatedTx, messageHash }),
     },

@@ -3,14 +3,16 @@ import assert from 'node:assert/strict'
 import { after as afterAll, before, beforeEach, describe, it } from 'node:test'
 import { execute, type ExecutionResult, type GraphQLSchema, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { alice, insertAsset } from '../../../test/support/index/rows.ts'
+import { alice, hashOf, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
+import { cachedMetadata, metadataStore } from '../../assets/metadata-store.ts'
 import type { Database } from '../../db/database.ts'
 import { IndexIncompleteError, wholeIndex } from '../../index/contract.ts'
 import { formatPosition, outboxChannel, outboxStore, parsePosition } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
 import { contextFactory, createLoaders, type GraphqlContext } from '../context.ts'
-import { graphqlSchema } from '../schema.ts'
+import { fieldResolvers } from '../queries/fields.ts'
+import { graphqlSchema, type ResolverMap } from '../schema.ts'
 import { indexStores } from '../stores.ts'
 import { createEventDispatcher, type EventDispatcher } from './dispatcher.ts'
 import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from './subscriptions.ts'
@@ -20,6 +22,7 @@ for (const { name, open, skip } of testDatabases())
     let database: Database
     let dispatcher: EventDispatcher<SubscriptionEvent>
     let schema: GraphQLSchema
+    let events: ResolverMap
     let contextValue: GraphqlContext
     let after: string
     /** The most reads of the outbox that ran at one time. */
@@ -46,7 +49,8 @@ for (const { name, open, skip } of testDatabases())
       )
       const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
       dispatcher = await createEventDispatcher({ outbox: store, listen, load, log })
-      schema = graphqlSchema(subscriptionResolvers({ dispatcher, outbox, load, log }))
+      events = subscriptionResolvers({ dispatcher, outbox, load, log })
+      schema = graphqlSchema(events)
       contextValue = contextFactory(stores)(
         { id: 'testtest', name: 'test', scopes: ['read'], brands: null } as const,
         'request',
@@ -119,6 +123,28 @@ for (const { name, open, skip } of testDatabases())
       await stream.return()
       assert.equal(JSON.stringify(value?.data), '{"events":{"kind":"VERIFIED","product":null}}')
       assert.ok(value?.errors?.[0]?.originalError instanceof IndexIncompleteError)
+    })
+
+    it('have an error of their own in place of the product of a transfer that a reorganisation took away', async () => {
+      const { seq } = await outboxStore(database).newest()
+      const transfer = { id: '12-1', status: 'FAILED', from: alice, to: alice, initiatedTx: hashOf(1) }
+      await database.query(
+        `insert into outbox (topic, kind, token_id, payload) values ('chain', 'TRANSFER', 12, $1::text::jsonb)`,
+        [JSON.stringify({ ...transfer, initiatedAt: '2026-01-01T00:00:00Z' })],
+      )
+      await until(() => dispatcher.newest().seq > seq)
+      const resolvers = fieldResolvers({
+        metadata: cachedMetadata(metadataStore(database)),
+        chainId: 84532,
+        contract: alice,
+      })
+      const document = parse('{ events(productId: "12") { edges { node { transfer { id product { id } } } } } }')
+      const whole = graphqlSchema(resolvers, events)
+      const { errors } = await execute({ schema: whole, document, contextValue })
+      assert.deepEqual(
+        errors?.map(({ path, extensions }) => [path?.slice(-2).join('.'), extensions['code']]),
+        [['transfer.product', 'NOT_FOUND']],
+      )
     })
 
     it('come in pages to a key with brands, also empty ones, each from where the one before ended', async () => {
