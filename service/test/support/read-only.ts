@@ -1,18 +1,34 @@
 /** A folder in which this process can write nothing, like the keys of a container that only reads them. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
-/** Makes a folder read-only until it is disposed of. Returns null where root, who may write to any folder, may not mount one. */
-export function makeReadOnly(folder: string): Disposable | null {
-  if (process.getuid?.() !== 0) {
+/** Root may write to any folder, but for one that is mounted read-only. */
+const isRoot = process.getuid?.() === 0
+
+/** The reason to skip, or `false`. */
+export const noReadOnly: string | false = isRoot && !mayMount() ? 'no folder can be mounted read-only here' : false
+
+function mayMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'mount-'))
+  try {
+    makeReadOnly(folder)[Symbol.dispose]()
+    return true
+  } catch {
+    return false
+  } finally {
+    rmdirSync(folder)
+  }
+}
+
+/** Makes a folder read-only until it is disposed of. */
+export function makeReadOnly(folder: string): Disposable {
+  if (!isRoot) {
     chmodSync(folder, 0o500)
     return { [Symbol.dispose]: () => chmodSync(folder, 0o700) }
   }
-  try {
-    execFileSync('mount', ['--bind', folder, folder], { stdio: 'ignore' })
-  } catch {
-    return null
-  }
+  execFileSync('mount', ['--bind', folder, folder], { stdio: 'ignore' })
   execFileSync('mount', ['-o', 'remount,bind,ro', folder])
   return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', folder]) }
 }

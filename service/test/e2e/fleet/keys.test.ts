@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
 import { aloneCommandsOf, assertionsOf, touchstone } from '../../support/processes/cli.ts'
-import { makeReadOnly } from '../../support/read-only.ts'
+import { makeReadOnly, noReadOnly } from '../../support/read-only.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { checkKeys } from '../../../src/cli/doctor/keys.ts'
@@ -113,13 +113,12 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.deepEqual(await elsewhere.tags.revokedBatches(), ['leaked'])
   })
 
-  it('are opened in a folder that can only be read, in which a draft was left', async (t) => {
+  it('are opened in a folder that can only be read, in which a draft was left', { skip: noReadOnly }, async () => {
     const folder = join(root, 'shared', 'keys')
     const draft = join(folder, 'tag-keys.json.0123456789ab.tmp')
     await writeFile(draft, 'x')
     await utimes(draft, 0, 0)
-    using closed = makeReadOnly(folder)
-    if (closed === null) return t.skip('no folder can be mounted read-only here')
+    using _closed = makeReadOnly(folder)
     const lines: string[] = []
     const { tagKeys } = await open('shared', { ONLY: 'graphql' }, lines)
     assert.equal(tagKeys.keys.candidates().length, 2)
