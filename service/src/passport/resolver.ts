@@ -130,7 +130,10 @@ function prefersAny(accept: string | null, types: readonly string[]): boolean {
   return Math.max(...types.map((type) => namedQuality(ranges, type))) > qualityOf(ranges, 'text/html')
 }
 
-/** Returns whether the client names HTML with at least the weight of JSON, as browsers do. Every other client is a machine that gets the credential. */
+/**
+ * Returns whether the client names HTML with at least the weight of JSON, as browsers do. Every other client is a machine that gets the
+ * credential.
+ */
 function namesHtml(accept: string | null): boolean {
   const ranges = mediaRanges(accept)
   const html = Math.max(namedQuality(ranges, 'text/html'), namedQuality(ranges, 'application/xhtml+xml'))

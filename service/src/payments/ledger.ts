@@ -271,7 +271,7 @@ export function createPaymentLedger(database: Pick<Database, 'query'>, { chainId
       await runOne(key, text, [hexToBytes(transaction)])
     },
 
-    /** Returns all transactions known to have been sent for a payment. `isSigned`: here. `since`: when it came, in unix seconds. */
+    /** Returns all transactions known to have been sent for a payment. `isSigned`: this service signed one. `since`: when it came (unix). */
     async sentFor(key: PaymentKey): Promise<{ transactions: readonly Hex[]; isSigned: boolean; since: bigint }> {
       const [row] = await runOne<{ hashes: readonly Uint8Array[]; isSigned: boolean; since: bigint }>(
         key,

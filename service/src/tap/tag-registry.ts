@@ -161,8 +161,7 @@ export function tagStore(sql: Sql) {
       const [times] = await sql.query<{ moment: string; passed: string | null }>(statusTimesStatement, [id])
       if (times === undefined) return false
       const changed = await sql.query(statusStatement, [id, status, times.moment, from, times.passed])
-      if (changed.length > 0 || from !== null) return changed.length > 0
-      return (await sql.query('SELECT 1 FROM tag_batch WHERE id = $1', [id])).length > 0
+      return changed.length > 0 || from === null
     },
     /** Returns the ids of batches whose tags are counterfeit. */
     revokedBatches: async (): Promise<readonly string[]> =>
@@ -233,7 +232,7 @@ SELECT statement_timestamp()::text AS moment,
   CASE WHEN taps_taken_back_at IS NOT NULL THEN statement_timestamp() - interval '1 microsecond' END::text AS passed
 FROM tag_batch WHERE id = $1`
 
-/** The least of a time and NULL is the time. */
+/** `least` ignores NULL: a batch whose taps were never taken back stays without that time. */
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz,
   taps_taken_back_at = least(taps_taken_back_at, $5::text::timestamptz)

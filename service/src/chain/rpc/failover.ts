@@ -28,8 +28,7 @@ export function isBusy(error: unknown): boolean {
 
 /** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
 export function hasReverted(error: unknown): boolean {
-  const cause = error instanceof ServiceError ? error.cause : undefined
-  return cause instanceof ReadFailure && cause.kinds.has('reverted')
+  return readFailureOf(error)?.kinds.has('reverted') === true
 }
 
 /** Returns whether a provider was asked at all. Without one the failure says nothing about the read. */

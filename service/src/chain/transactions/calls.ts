@@ -120,7 +120,10 @@ export async function sentRequest(
   return operation && requestIn(operation.raw)
 }
 
-/** Returns the claim that was sent when it has the same values, else null. Values that are left out are not compared. The attester's signature is none of them: after a claim it is over another nonce. */
+/**
+ * Returns the claim that was sent when it has the same values, else null. Values that are left out are not compared. Nor is the attester's
+ * signature: a claim raises the nonce that it covers.
+ */
 export function repeatedClaim(
   sent: WriteRequest | null,
   { tokenId, claimant, deadline, signature }: Readonly<ClaimTerms>,
