@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 export async function serve(listener: RequestListener): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
+  // A server that closes idle connections can do so while a busy client sends its next request on one.
+  const server = createServer({ keepAliveTimeout: 0 }, listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {

@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net'
 export type Served = Awaited<ReturnType<typeof serve>>
 
 export async function serve(listener?: RequestListener, options: ServerOptions = {}) {
-  const server = createServer(options, listener)
+  // A server that closes idle connections can do so while a busy client sends its next request on one.
+  const server = createServer({ keepAliveTimeout: 0, ...options }, listener)
   // Node's queue of 511 overflows when a test opens a thousand connections on a busy machine: some are reset.
   await once(server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }), 'listening')
   const { port } = server.address() as AddressInfo
