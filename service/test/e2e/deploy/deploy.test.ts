@@ -1,7 +1,7 @@
 /** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { parseAllDocuments } from 'yaml'
@@ -11,6 +11,7 @@ import {
   envOf,
   filesBelow,
   filledIn,
+  interpolated,
   read,
   readCompose,
   type Resource,
@@ -24,6 +25,8 @@ import type { Setting } from '../../../src/app/config/setting.ts'
 
 const example = envOf(read('deploy/.env.example'))
 const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
+const isOfPayments = (name: string) =>
+  /^(?:PAYMENT|FACILITATOR|ATTESTATION)_|^GATEWAY_URL$|^COMPOSE_PROFILES$/.test(name)
 const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
 
 /** Settings of files that an operator may give, by the role that reads them. ATTESTATION_KEY stands for the keystore. */
@@ -69,18 +72,69 @@ describe('deploy/compose.yaml', () => {
       ours.map(([name]) => name),
       ['migrate', 'verification', 'gateway', 'graphql', 'indexer', 'backup'],
     )
-    const values = filledIn(example)
-    const interpolated = (text: string) =>
-      text.replace(/\$\{(\w+)(?::?([-?])([^}]*))?\}/g, (_, name: string, kind = '', fallback = '') => {
-        assert.ok(kind === '-' || name in example, `${name} is not in .env.example`)
-        return values[name] ?? (kind === '-' ? fallback : '')
-      })
+    const values = { ...filledIn(example), GATEWAY_URL: 'https://pay.example.com' }
+    for (const [, name = '', rest = ''] of read('deploy/compose.yaml').matchAll(/\$\{(\w+)([^}]*)\}/g))
+      if (!rest.startsWith(':-')) assert.ok(name in example, `${name} is not in .env.example`)
     for (const [name, { command, environment, read_only: isReadOnly }] of ours) {
-      const env = Object.entries(environment ?? {}).map(([key, value]) => [key, interpolated(String(value))] as const)
       assert.ok(isReadOnly, name)
       assert.equal(environment?.['ONLY'], command?.[0] === 'serve' ? name : undefined)
-      accepts(command ?? [], Object.fromEntries(env))
+      accepts(command ?? [], environmentOf(name, values))
     }
+  })
+
+  const environmentOf = (name: string, values: Readonly<Record<string, string>>) =>
+    Object.fromEntries(
+      Object.entries(services[name]?.environment ?? {}).map(([key, text]) => [key, interpolated(String(text), values)]),
+    )
+
+  it('demands nothing of a gateway from those who sell nothing', () => {
+    const values = Object.fromEntries(Object.entries(filledIn(example)).filter(([name]) => !isOfPayments(name)))
+    for (const name of ['verification', 'graphql', 'indexer']) {
+      const env = environmentOf(name, values)
+      accepts(['serve'], env)
+      assert.deepEqual([env['PAYMENT_PAY_TO'], env['GATEWAY_URL']], ['', ''], name)
+    }
+    for (const [, name = ''] of read('deploy/compose.yaml').matchAll(/\$\{(\w+):?\?/g))
+      assert.ok(!isOfPayments(name), `${name} is demanded`)
+    const withProfile = Object.entries(services).filter(([, { profiles = [] }]) => profiles.includes('gateway'))
+    assert.deepEqual(
+      withProfile.map(([name]) => name),
+      ['gateway'],
+    )
+    for (const [name, { depends_on: needed = {} }] of Object.entries(services))
+      if ('gateway' in needed) assert.equal(needed['gateway']?.required, false, name)
+    assert.doesNotMatch(read('deploy/nginx/touchstone.conf'), /touchstone_gateway\b(?!\.conf)|pay\.example\.com/)
+  })
+
+  it('starts no gateway that lacks its name, its address or a key', () => {
+    const values = { ...filledIn(example), GATEWAY_URL: 'https://pay.example.com', FACILITATOR_KEYS: '' }
+    accepts(['serve'], environmentOf('gateway', values))
+    for (const name of ['GATEWAY_URL', 'PAYMENT_PAY_TO', 'ATTESTATION_KEY', 'FACILITATOR_KEY'])
+      assert.throws(
+        () => readServiceConfig(environmentOf('gateway', { ...values, [name]: '' })),
+        new RegExp(name),
+        name,
+      )
+  })
+
+  it('gives the gateway a name at nginx only where an address is paid', () => {
+    const folder = testFolder()
+    const { command = [] } = services['nginx'] ?? {}
+    const shell = (command[2] ?? '')
+      .replaceAll('$$', '$')
+      .replaceAll('/var/log/nginx/', `${folder}/`)
+      .replaceAll('/etc/nginx/', `${folder}/`)
+      .replace(/exec nginx.*/, `ls ${folder}/conf.d`)
+    const served = (payTo: string) => {
+      for (const name of ['gateway', 'conf.d']) mkdirSync(join(folder, name), { recursive: true })
+      for (const name of ['touchstone_gateway.conf', 'upstream.conf']) writeFileSync(join(folder, 'gateway', name), '')
+      const env = { ...process.env, PAYMENT_PAY_TO: payTo }
+      return execFileSync('sh', ['-c', shell], { encoding: 'utf8', env }).split('\n').filter(Boolean)
+    }
+    assert.deepEqual(served(''), [])
+    assert.deepEqual(served(`0x${'5f'.repeat(20)}`), ['touchstone_gateway.conf', 'upstream.conf'])
+    // nginx takes the first server of all files for a request that names no host.
+    assert.deepEqual(['touchstone_gateway.conf', 'touchstone.conf'].sort()[0], 'touchstone.conf')
   })
 
   it('gives each role no more than its keys, and each container limits', () => {
@@ -147,23 +201,25 @@ describe('deploy/prometheus', () => {
 
 describe('deploy/kubernetes', () => {
   const values = 'deploy/kubernetes/overlays/production'
+  const all = ['base', 'components/gateway'].flatMap((folder) => resourcesOf(`deploy/kubernetes/${folder}`))
   const shared = envOf(read(`${values}/settings.env`))
   const secrets = envOf(read(`${values}/secrets.env.example`))
 
   it('gives each role settings that it accepts', () => {
-    const containers = resourcesOf('deploy/kubernetes/base').flatMap(({ spec, metadata }) =>
+    const containers = all.flatMap(({ spec, metadata }) =>
       (spec?.template?.spec.containers ?? []).map((container) => ({ role: metadata.name, ...container })),
     )
-    const ours = containers.filter(({ role, name }) => name === 'touchstone' && role !== 'any')
+    const ours = containers.filter(({ name }) => name === 'touchstone')
     assert.equal(ours.length, 6)
     // Settings of one role that an operator may switch on stand in the ConfigMap of all.
-    const switchedOn = { ...shared, PAYMENT_CHANNELS: 'on' }
+    const payments = { GATEWAY_URL: 'https://pay.example.com', PAYMENT_PAY_TO: '', PAYMENT_CHANNELS: 'on' }
+    const switchedOn = (role: string) => ({ ...shared, ...(role === 'gateway' && payments) })
     for (const { role, args, env = [], envFrom = [] } of ours) {
       const own = env.map(({ name, value }) => {
         assert.ok(value !== undefined || name in secrets, `${name} is not in secrets.env.example`)
         return [name, value ?? secrets[name] ?? ''] as const
       })
-      const given = filledIn({ ...(envFrom.length > 0 && switchedOn), ...Object.fromEntries(own) })
+      const given = filledIn({ ...(envFrom.length > 0 && switchedOn(role)), ...Object.fromEntries(own) })
       assert.equal(given['ONLY'], args[0] === 'serve' ? (role === 'commands' ? 'verification' : role) : undefined)
       accepts(args, given)
     }
@@ -172,7 +228,7 @@ describe('deploy/kubernetes', () => {
   it('gives each role the secrets that compose.yaml gives it', () => {
     const { services } = readCompose()
     const isSecret = (name: string) => (settings as Readonly<Record<string, Setting>>)[name]?.secret === true
-    for (const { metadata, spec } of resourcesOf('deploy/kubernetes/base')) {
+    for (const { metadata, spec } of all) {
       const container = spec?.template?.spec.containers.find(({ args }) => args?.[0] === 'serve')
       if (container === undefined) continue
       const env = (container.env ?? []).filter(({ value }) => value === undefined)
@@ -188,7 +244,7 @@ describe('deploy/kubernetes', () => {
   })
 
   it('mounts the files of each role that reads some, which need not exist', () => {
-    for (const { metadata, spec } of resourcesOf('deploy/kubernetes/base')) {
+    for (const { metadata, spec } of all) {
       const pod = spec?.template?.spec
       if (pod === undefined) continue
       const role = metadata.name === 'commands' ? 'verification' : metadata.name
@@ -221,12 +277,29 @@ describe('deploy/kubernetes', () => {
     const podsOf = (resources: readonly Resource[]) => resources.flatMap(({ spec }) => spec?.template?.spec ?? [])
     const hardened = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }
 
-    for (const [overlay, count] of [
-      ['production', 7],
-      ['citus', 9],
+    const overlayFile = join(folder, 'overlays/production/kustomization.yaml')
+    /** Includes the gateway in the installation, or takes it out. */
+    const sell = (isSelling: boolean) =>
+      writeFileSync(
+        overlayFile,
+        readFileSync(overlayFile, 'utf8').replace(/^(?:# )?(?=components: )/m, isSelling ? '' : '# '),
+      )
+    const settingsFile = join(folder, 'overlays/production/settings.env')
+
+    for (const [overlay, isSelling, count] of [
+      ['production', false, 6],
+      ['production', true, 7],
+      ['citus', false, 8],
     ] as const)
-      it(`into the hardened pods of ${overlay}`, () => {
+      it(`into the hardened pods of ${overlay}${isSelling ? ' with a gateway' : ''}`, () => {
+        sell(isSelling)
+        const text = readFileSync(settingsFile, 'utf8').replace(/^(?:# )?(?=GATEWAY_URL=)/m, isSelling ? '' : '# ')
+        writeFileSync(settingsFile, text)
         const resources = made(overlay)
+        assert.equal(
+          resources.some(({ metadata }) => metadata.name === 'gateway'),
+          isSelling,
+        )
         const pods = podsOf(resources)
         assert.equal(pods.length, count)
         for (const { containers, initContainers = [], securityContext } of pods) {
@@ -242,8 +315,9 @@ describe('deploy/kubernetes', () => {
       })
 
     it('with the values of an installation', () => {
-      const settingsFile = join(folder, 'overlays/production/settings.env')
-      writeFileSync(settingsFile, readFileSync(settingsFile, 'utf8').replaceAll('.example.com', '.shop.test'))
+      sell(true)
+      const own = readFileSync(settingsFile, 'utf8').replaceAll('.example.com', '.shop.test')
+      writeFileSync(settingsFile, own.replace(/^# (?=GATEWAY_URL=)/m, ''))
       const sizeFile = join(folder, 'overlays/production/size.yaml')
       writeFileSync(sizeFile, readFileSync(sizeFile, 'utf8').replace('maxReplicas: 20', 'maxReplicas: 7'))
       const resources = made('production')
@@ -256,6 +330,9 @@ describe('deploy/kubernetes', () => {
       const names = ['verify.shop.test', 'pay.shop.test', 'graphql.shop.test']
       assert.deepEqual([rules.map(({ host }) => host), tls[0]?.hosts], [names, names])
       assert.equal(specOf('HorizontalPodAutoscaler', 'verification')['maxReplicas'], 7)
+      sell(false)
+      const without = made('production').find(({ kind }) => kind === 'Ingress')?.spec as unknown as { rules: object[] }
+      assert.deepEqual(without.rules, [rules[0], rules[2]])
     })
 
     it('with a cluster that the migration joins first', () => {
@@ -305,6 +382,8 @@ describe('deploy/systemd', () => {
     const own = /^Environment=(.+)$/m.exec(unit)?.[1] ?? ''
     const env = { ...envOf(own.replaceAll(' ', '\n')), ...envOf(read('deploy/systemd/touchstone.env.example')) }
     accepts(['serve'], filledIn(env))
+    const unpaid = Object.entries(filledIn(env)).filter(([name]) => !isOfPayments(name))
+    accepts(['serve'], Object.fromEntries(unpaid))
     assert.match(unit, /^Type=notify$/m)
     assert.match(unit, /^NotifyAccess=all$/m) // systemd-notify is not the main process
     assert.match(unit, /^StartLimitIntervalSec=0$(?=[^[]*^\[Service\]$)/m) // a start that fails is always tried again

@@ -84,13 +84,24 @@ describe('nginx in front of two instances', { skip }, () => {
     return `/api/verify?picc=${picc}&cmac=${cmac}`
   }
 
+  const at = (name: string) => join(folder, name)
+
   /** Our configuration with other ports, places and instances, and a certificate of its own. */
   function startNginx(): ChildProcess {
-    const at = (name: string) => join(folder, name)
     const certificate = ['-keyout', at('key.pem'), '-out', at('cert.pem'), '-subj', '/CN=touchstone.test', '-days', '2']
     const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
     execFileSync('openssl', ['req', '-x509', ...curve, ...certificate], { stdio: 'ignore' })
-    const site = read('deploy/nginx/touchstone.conf')
+    const started = configured(['touchstone.conf', 'touchstone_gateway.conf'])
+    const tested = spawnSync('nginx', ['-t', ...started], { encoding: 'utf8' })
+    assert.equal(tested.status, 0, tested.stderr)
+    return spawn('nginx', started, { stdio: 'ignore' })
+  }
+
+  /** Writes the configuration of these files, and returns the arguments of nginx. */
+  function configured(files: readonly string[], leftOut: RegExp | string = ''): string[] {
+    const site = files
+      .map((name) => read(`deploy/nginx/${name}`))
+      .join('\n')
       .replaceAll(/^\s*listen \[::\]:.*\n/gm, '')
       .replaceAll('listen 443 ', `listen 127.0.0.1:${port} `)
       .replaceAll('listen 80;', `listen 127.0.0.1:${plainPort};`)
@@ -102,19 +113,25 @@ describe('nginx in front of two instances', { skip }, () => {
     const upstreams = read('deploy/nginx/upstreams.conf')
       .replace('server 127.0.0.1:8080;', instances(world.urls.verification, second.urls.verification))
       .replace('server 127.0.0.1:8082;', instances(world.urls.graphql, second.urls.graphql))
+      .replace(leftOut, '')
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${at(name)};`,
     )
     const user = process.getuid?.() === 0 ? 'user root;' : ''
+    const file = at(`nginx-${files.length}.conf`)
     writeFileSync(
-      at('nginx.conf'),
+      file,
       `${user} daemon off; pid ${at('pid')}; events {} http { ${temporary.join(' ')}\n${upstreams}\n${site}\n}\n`,
     )
-    const started = ['-e', at('start.log'), '-p', folder, '-c', at('nginx.conf')]
-    const tested = spawnSync('nginx', ['-t', ...started], { encoding: 'utf8' })
-    assert.equal(tested.status, 0, tested.stderr)
-    return spawn('nginx', started, { stdio: 'ignore' })
+    return ['-e', at('start.log'), '-p', folder, '-c', file]
   }
+
+  it('needs neither name, certificate nor instances of a gateway where nothing is sold', () => {
+    const started = configured(['touchstone.conf'], /upstream touchstone_gateway \{[^}]*\}/)
+    assert.doesNotMatch(readFileSync(started.at(-1) ?? '', 'utf8'), /pay\.example|_gateway(?!\.conf)/)
+    const { status, stderr } = spawnSync('nginx', ['-t', ...started], { encoding: 'utf8' })
+    assert.equal(status, 0, stderr)
+  })
 
   function get(path: string, { host = 'verify.example.com', from = '127.0.0.1', headers = {} } = {}): Promise<Answer> {
     return new Promise((resolve, reject) => {

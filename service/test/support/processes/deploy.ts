@@ -156,6 +156,8 @@ type Compose = Readonly<{
       volumes?: string[]
       mem_limit?: string
       logging?: { options: Record<string, string> }
+      profiles?: string[]
+      depends_on?: Record<string, { required?: boolean }>
     }
   >
   configs: Record<string, { file?: string; content?: string }>
@@ -163,6 +165,12 @@ type Compose = Readonly<{
 }>
 
 export const readCompose = (): Compose => parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+
+/** The values of variables in a text of compose.yaml, where an empty one has the fallback of `:-`. */
+export const interpolated = (text: string, values: Readonly<Record<string, string>>): string =>
+  text.replace(/\$\{(\w+)(?::?([-?])([^}]*))?\}/g, (_, name: string, kind = '', fallback = '') =>
+    kind === '-' ? values[name] || fallback : (values[name] ?? ''),
+  )
 
 /** The resources of Kubernetes in the YAML files below a folder. */
 export function resourcesOf(folder: string): Resource[] {
