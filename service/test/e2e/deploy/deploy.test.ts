@@ -192,13 +192,6 @@ describe('deploy/compose.yaml', () => {
   })
 })
 
-describe('deploy/prometheus', () => {
-  it('fires as its tests say', { skip: has('promtool') ? false : 'no promtool' }, () => {
-    const file = join(root, 'deploy/prometheus/alerts.test.yaml')
-    assert.match(execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }), /SUCCESS/)
-  })
-})
-
 describe('deploy/kubernetes', () => {
   const values = 'deploy/kubernetes/overlays/production'
   const all = ['base', 'components/gateway'].flatMap((folder) => resourcesOf(`deploy/kubernetes/${folder}`))

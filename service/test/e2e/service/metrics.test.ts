@@ -180,6 +180,16 @@ describe('GET /metrics', () => {
     const named = all.flatMap((expression) => expression.match(/\b(?:touchstone|process|nodejs)_[a-z_0-9]+/g) ?? [])
     assert.ok(expressions.length > 20 && named.length > 30)
     for (const name of named) assert.ok(names.has(name), `${name} is in the dashboard or an alert, and no metric`)
+    for (const [, name = '', matchers = ''] of all.join('\n').matchAll(/\b(touchstone_\w+)\{([^}]*)\}/g)) {
+      const metric: object | undefined = metrics.registry.getSingleMetric(name.replace(/_(?:bucket|sum|count)$/, ''))
+      const labels = metric !== undefined && 'labelNames' in metric ? (metric.labelNames as string[]) : []
+      for (const [, label = '', operator, value = ''] of matchers.matchAll(/(\w+)(=~?)"([^"]*)"/g)) {
+        assert.ok(label === 'instance' || labels.includes(label), `${name} has no label ${label}`)
+        // The values of a closed list are all in the first scrape; those of answers and sales come with the first one.
+        if (operator !== undefined && name === 'touchstone_taps_total' && label === 'outcome')
+          for (const one of value.split('|')) assert.ok(text.includes(`${name}{outcome="${one}"}`), one)
+      }
+    }
     for (const { alert, expr } of rules) assert.match(expr, /\btouchstone_/, alert)
     assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
     for (const metric of ['key_balance_wei', 'oldest_pending_seconds', 'refusals_total', 'gas_lost_wei_total'])
