@@ -2,6 +2,7 @@
  * The public surface of `@touchstone/verdict`: everything needed to make, read and check a verdict (spec §2.1–§2.5).
  */
 export type { Hex } from './lib/hex.ts'
+export { parseUniqueJson } from './lib/json.ts'
 export { maxTokenId, parseTokenId } from './rules/token-id.ts'
 export { assetFlags, isAuthentic, isFlagged, isSealOpened, lifecycleStates, reportFlags } from './rules/lifecycle.ts'
 export type { LifecycleState, StateCode } from './rules/lifecycle.ts'

@@ -7,6 +7,7 @@ import {
   deployments,
   endpointHost,
   parseTokenId,
+  parseUniqueJson,
   prove,
   recheck,
   recheckProofBundle,
@@ -14,7 +15,7 @@ import {
   type Report,
 } from '@touchstone/verdict'
 import { textWithin } from '../lib/bytes.ts'
-import { isObject, parseUniqueJson } from '../lib/json.ts'
+import { isObject } from '../lib/json.ts'
 import { fetchJson } from './payments/fetch-json.ts'
 import { argument, defineCommand } from './session/command.ts'
 import { coloured, CommandError, formatError, formatJson } from './session/output.ts'

@@ -66,6 +66,26 @@ describe('the OpenAPI description', () => {
       [...new Set(graphql)].toSorted(),
       'GraphqlAnswer of openapi.yaml has the codes of lib/error-codes.ts',
     )
+    const coded = ['KeylessError', 'AgentError', 'CertificateError'].map((name): readonly string[] => {
+      const { enum: codes } = components.schemas[name].properties.error.properties.code
+      assert.equal(new Set(codes).size, codes.length, name)
+      return codes
+    })
+    const keyless = errorRows.filter(({ rest }) => rest !== undefined)
+    // Only routes with the general error body (spec §7) answer with these, and that body has no code.
+    const general = ['BODY_TOO_SLOW', 'DATABASE_UNAVAILABLE', 'HISTORY_UNAVAILABLE', 'KEY_STORE_UNAVAILABLE']
+    assert.deepEqual(
+      [...new Set([...coded.flat(), ...general])].toSorted(),
+      keyless.map(({ name }) => name).toSorted(),
+      'KeylessError, AgentError and CertificateError of openapi.yaml have the codes of lib/error-codes.ts',
+    )
+    for (const [id, [codes = []]] of [
+      ['readAsset', coded],
+      ['readAgent', coded.slice(1)],
+    ] as const)
+      for (const { name, rest } of keyless)
+        if (codes.includes(name))
+          assert.ok(String(rest) in operationOf(id).responses, `${id} has the status of ${name}`)
     const documented = Object.keys(operationOf('buyAttestation').responses)
     assert.deepEqual(
       gateway.filter(({ error, status }) => error !== 'method_not_allowed' && !documented.includes(String(status))),

@@ -1,7 +1,7 @@
 /** The hash that binds a token to its off-chain metadata, and the check of the texts against it. */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { type Hex, isBytes, keccak256 } from '../lib/hex.ts'
-import { isSameJson } from '../lib/json.ts'
+import { isSameJson, parseUniqueJson } from '../lib/json.ts'
 import { untrustedOf } from '../rules/untrusted.ts'
 import type { Claim } from './claim.ts'
 import { type Check, compare, fails, undecided } from './report.ts'
@@ -31,12 +31,8 @@ function hashCheck(text: string, hashOnChain: Hex | null): Check {
 
 function textsCheck(untrusted: unknown, text: string): Check {
   const field = 'metadata.texts'
-  let metadata: unknown
-  try {
-    metadata = JSON.parse(text)
-  } catch {
-    return fails(field, untrusted, 'the metadata is not JSON')
-  }
+  const metadata = parseUniqueJson(text)
+  if (metadata === undefined) return fails(field, untrusted, 'the metadata is not JSON, or names a member twice')
   if (untrusted === undefined) return fails(field, 'left out', 'the texts of the metadata')
   const ok = isSameJson(untrusted, untrustedOf(metadata))
   return { field, ok, claimed: 'supplier metadata', found: ok ? 'what the minter committed to' : 'other texts' }

@@ -170,7 +170,11 @@ describe('the record that a recheck reads', () => {
         ['metadata.texts', 'other texts'],
       ],
     )
-    assert.deepEqual((await rows('x')).at(-1), ['metadata.texts', 'an object', 'the metadata is not JSON'])
+    assert.deepEqual((await rows('x')).at(-1), [
+      'metadata.texts',
+      'an object',
+      'the metadata is not JSON, or names a member twice',
+    ])
     assert.deepEqual(await rows(metadata, bare), [['metadata.texts', 'left out', 'the texts of the metadata']])
     const lone = '{"name":"\ud800"}'
     assert.deepEqual((await rows(lone))[0], ['metadata.hash', 'a lone surrogate', 'a document in UTF-8'])

@@ -32,3 +32,21 @@ export function isSameJson(value: unknown, expected: unknown): boolean {
     Object.entries(expected).every(([key, item]) => isSameJson(value[key], item))
   )
 }
+
+/**
+ * Parses JSON in which no object names a member twice (RFC 7493, 2.3), or returns `undefined`. Readers disagree about which of the two
+ * counts, so that a person and a program may read different things.
+ */
+export function parseUniqueJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return countNames(text) === countNames(JSON.stringify(value)) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Counts the texts of valid JSON that a colon follows. */
+function countNames(json: string): number {
+  return [...json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g)].filter(([, colon]) => colon !== undefined).length
+}

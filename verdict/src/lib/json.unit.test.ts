@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { hasKeys, isObject, isSameJson } from './json.ts'
+import fc from 'fast-check'
+import { hasKeys, isObject, isSameJson, parseUniqueJson } from './json.ts'
 
 describe('isObject', () => {
   it('is neither null nor a list nor a plain value', () => {
@@ -64,5 +65,22 @@ describe('isSameJson', () => {
       ['x', {}],
     ])
       assert.equal(isSameJson(value, expected), false, JSON.stringify([value, expected]))
+  })
+})
+
+describe('a JSON text', () => {
+  it('is rejected where readers disagree about it: an object names a member twice', () => {
+    const twice = [
+      '{"flagged":false,"flagged":true}',
+      '{"a":{"b":[{"c":1,"d":2,"c":1}]}}',
+      '{"a":1, "\\u0061" :1}',
+      '{"__proto__":1,"__proto__":1}',
+      '{"":1,"":2}',
+    ]
+    for (const text of [...twice, '{', '', '['.repeat(100_000) + ']'.repeat(100_000)])
+      assert.equal(parseUniqueJson(text), undefined, text.slice(0, 40))
+    const once = ['{"a":{"a":1},"b":"{\\"a\\":1,\\"a\\":1}"}', '{"a\\"":1,"a":"a:\\\\"}', '["a","a"]', 'null', '" : "']
+    for (const text of once) assert.deepEqual(parseUniqueJson(text), JSON.parse(text))
+    fc.assert(fc.property(fc.json(), (text) => assert.deepEqual(parseUniqueJson(text), JSON.parse(text))))
   })
 })

@@ -1,6 +1,6 @@
 /** Requests of a command to an untrusted service, bounded in time and size. */
+import { parseUniqueJson } from '@touchstone/verdict'
 import { textWithin } from '../../lib/bytes.ts'
-import { parseUniqueJson } from '../../lib/json.ts'
 
 /** `body` is null when it is not JSON, or names a member twice. */
 export type JsonResponse = { readonly status: number; readonly headers: Headers; readonly body: unknown }

@@ -2,8 +2,8 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { parseUniqueJson } from '@touchstone/verdict'
 import { bytesWithin, decodeUtf8 } from '../../lib/bytes.ts'
-import { parseUniqueJson } from '../../lib/json.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { CommandError } from './output.ts'
 

@@ -1,4 +1,4 @@
-/** The alerts of deploy/prometheus: each fires in a test of its rule, and none in the everyday life of a service. */
+/** The alerts of deploy/prometheus: each fires in a test of its rule. None fires in the everyday life of a service. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -185,7 +185,7 @@ describe('GET /metrics', () => {
       const labels = metric !== undefined && 'labelNames' in metric ? (metric.labelNames as string[]) : []
       for (const [, label = '', operator, value = ''] of matchers.matchAll(/(\w+)(=~?)"([^"]*)"/g)) {
         assert.ok(label === 'instance' || labels.includes(label), `${name} has no label ${label}`)
-        // The values of a closed list are all in the first scrape; those of answers and sales come with the first one.
+        // A scrape has all values of this closed list from the start.
         if (operator !== undefined && name === 'touchstone_taps_total' && label === 'outcome')
           for (const one of value.split('|')) assert.ok(text.includes(`${name}{outcome="${one}"}`), one)
       }
