@@ -148,6 +148,11 @@ const counters: Readonly<Record<string, Metric>> = {
   ],
   touchstone_chain_requests_total: ['HTTP requests to providers.', (now) => ofClients(now, 'requests'), 'client'],
   touchstone_chain_faults_total: ['Attempts that a provider failed.', (now) => ofClients(now, 'faults'), 'client'],
+  touchstone_chain_limits_total: [
+    'Answers of providers that limit their rate. Such a provider is asked again after a pause.',
+    (now) => ofClients(now, 'limits'),
+    'client',
+  ],
   touchstone_chain_hedges_total: [
     'Second providers asked because the first was slow.',
     (now) => ofClients(now, 'hedges'),
@@ -223,7 +228,7 @@ const gauges: Readonly<Record<string, Metric>> = {
     'mode',
   ],
   touchstone_chain_provider_up: [
-    '1 while a provider is asked, 0 from five faults in a row until it answers. Numbered as in CHAIN_RPC_URLS, from 0.',
+    '1 while a provider is asked, 0 from five faults or limits in a row until it answers. Numbered as in CHAIN_RPC_URLS, from 0.',
     ofProviders(({ isUp }) => isUp),
     'provider',
   ],

@@ -111,8 +111,12 @@ export type Fault = Readonly<{
   when?: (method: string, params: readonly unknown[], size: number) => boolean
   /** Only this share of the requests, from 0 to 1, at random; a batch is one request. */
   share?: number
+  /** Only every second of the requests that are meant, from the first on. */
+  everyOther?: boolean
   /** So many requests, then `none`. */
   times?: number
+  /** The header `Retry-After` of the answers. */
+  retryAfter?: string
   delayMs?: number
   /** A request goes on once this resolves. */
   held?: Promise<unknown>
@@ -149,13 +153,14 @@ export async function startFaultRpc({
   let fault: Fault = {}
   let left = Infinity
   let struck = 0
+  let meant = 0
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const sent = Buffer.concat(await request.toArray()).toString('utf8')
     const body: Call | Call[] = JSON.parse(sent)
     const calls = [body].flat()
     for (const { method } of calls) counts.set(method, (counts.get(method) ?? 0) + 1)
-    const { name = 'none', delayMs = 0, held, rewrite } = faultFor(calls)
+    const { name = 'none', delayMs = 0, held, rewrite, retryAfter } = faultFor(calls)
     if (held !== undefined || delayMs > 0) await (held ?? delay(delayMs))
 
     const headers = { 'content-type': 'application/json' }
@@ -173,15 +178,17 @@ export async function startFaultRpc({
     })
     const listed = Array.isArray(body) ? (isIn(batchFaults, name) ? batchFaults[name](answers) : answers) : answers[0]
     const text = JSON.stringify(listed)
+    if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter)
     if (isIn(transportFaults, name)) return void (await transportFaults[name](response, text))
     response.writeHead(200, headers).end(text)
   }
 
   function faultFor(calls: readonly Call[]): Fault {
-    const { methods, when = () => true, share = 1 } = fault
+    const { methods, when = () => true, share = 1, everyOther = false } = fault
     const isMeant = ({ method, params }: Call) =>
       (methods === undefined || methods.includes(method)) && when(method, params, calls.length)
     if (left <= 0 || !calls.some(isMeant) || Math.random() >= share) return {}
+    if (meant++ % 2 === 1 && everyOther) return {}
     left--
     struck++
     return fault
@@ -195,7 +202,7 @@ export async function startFaultRpc({
     set(next) {
       fault = typeof next === 'string' ? { name: next } : next
       left = fault.times ?? Infinity
-      struck = 0
+      struck = meant = 0
     },
     calls: () => [...counts].map(([method, count]) => ({ method, count })),
     count: (method) => counts.get(method) ?? 0,

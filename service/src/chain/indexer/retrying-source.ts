@@ -1,10 +1,10 @@
 /**
- * Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005). Each is repeated after a pause, and fewer run at one time. The limit
- * may open the breaker, which the pauses outlast: a step that began anew would send all its reads again, and never end.
+ * Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005). Each is repeated after a pause, as long as the provider asks for, and
+ * fewer run at one time. A breaker may be open, which the pauses outlast: a step that began anew would send all its reads again, and never end.
  */
 import { createAdaptiveLimit } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
-import { isBusy, isUnasked } from '../rpc/failover.ts'
+import { isBusy, isUnasked, retryAfterMs } from '../rpc/failover.ts'
 import type { RpcChainSource } from '../rpc/source.ts'
 
 const mostReads = 8
@@ -21,6 +21,7 @@ export function createRetryingSource(source: RetryingSource, signal: AbortSignal
       limit.run(() =>
         retry(() => read(...args), {
           pausesMs,
+          atLeastMs: retryAfterMs,
           isRetryable: (error) => isBusy(error) || isUnasked(error),
           onRetry: limit.tooMuch,
           signal,

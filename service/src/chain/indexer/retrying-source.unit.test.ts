@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { RpcError } from '../rpc/answer.ts'
-import { ReadFailure } from '../rpc/failover.ts'
+import { ReadFailure, retryAfterMs } from '../rpc/failover.ts'
 import { createRetryingSource, type RetryingSource } from './retrying-source.ts'
 
 describe('the source of the indexer', () => {
@@ -27,6 +27,24 @@ describe('the source of the indexer', () => {
   it('repeats a read that a limit of the rate refused, also while the breaker that the limit opened is open', async () => {
     assert.deepEqual(await readAfter(limited()), ['head', 2])
     assert.deepEqual(await readAfter(limited(), unasked(), unasked()), ['head', 4])
+  })
+
+  it('pauses for as long as every provider asks for', async () => {
+    const asking = (...pauses: number[]) =>
+      chainUnavailable(
+        new ReadFailure(
+          'limited',
+          pauses.map((ms) => new RpcError('busy', 'status 429', undefined, ms)),
+        ),
+      )
+    const pauseBefore = async (failure: Error) => {
+      const begun = performance.now()
+      assert.deepEqual(await readAfter(failure), ['head', 2])
+      return performance.now() - begun
+    }
+    assert.ok((await pauseBefore(asking(700, 600))) >= 599)
+    assert.equal(retryAfterMs(asking(30_000, 0)), 0)
+    assert.equal(retryAfterMs(unasked()), 0)
   })
 
   it('does not repeat another failure', async () => {

@@ -32,13 +32,21 @@ export class RpcError extends Error {
   readonly answered: boolean
   /** The bytes that a revert returned. */
   readonly data: Hex | undefined
+  /** The pause that a `busy` provider asks for, in milliseconds. */
+  readonly retryAfterMs: number | undefined
 
-  constructor(kind: RpcErrorKind, message: string, answer?: { readonly data?: Hex | undefined }) {
+  constructor(
+    kind: RpcErrorKind,
+    message: string,
+    answer?: { readonly data?: Hex | undefined },
+    retryAfterMs?: number,
+  ) {
     super(message)
     this.name = 'RpcError'
     this.kind = kind
     this.answered = answer !== undefined
     this.data = answer?.data
+    this.retryAfterMs = retryAfterMs
   }
 
   get isFault(): boolean {
@@ -82,15 +90,15 @@ export function isVagueLimit({ kind, message }: RpcError): boolean {
   return kind === 'busy' && message.includes('error -32005:') && !rateWords.test(message)
 }
 
-/** Read from top to bottom. «Method … not found» must not look like a block that is not found. */
+/** Read from top to bottom. «Method … not found» must not look like a block that is not found, nor a reason of a revert like a limit. */
 const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] = [
   ['rejected', [-32601], /^method .* (not found|not supported|does not exist)/i],
-  ['busy', [-32029, 429], rateWords],
   [
     'reverted',
     [3, -32015],
     /revert|invalid opcode|invalid jump|out of gas|gas required exceeds|stack (over|under)|evm error/i,
   ],
+  ['busy', [-32029, 429], rateWords],
   [
     'non-canonical',
     [-32001, -32019, -39001],

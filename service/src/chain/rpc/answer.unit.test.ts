@@ -107,6 +107,7 @@ describe('an error of a provider', () => {
     ['reverted', -32000, 'execution reverted'],
     ['reverted', -32603, 'EVM error InvalidFEOpcode'],
     ['reverted', -32000, 'out of gas'],
+    ['reverted', 3, 'execution reverted: rate limit exceeded'],
     ['busy', -32005, 'daily request count exceeded, request rate limited'],
     ['busy', -32005, 'limit exceeded'],
     ['too-wide', -32005, 'query returned more than 10000 results'],

@@ -67,6 +67,10 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
       ...shared,
       index,
       url,
+      onLimit(provider, pauseMs) {
+        counts.limits++
+        log.debug('chain provider limits its rate', { provider, pauseMs })
+      },
       onFault(provider, { message }) {
         counts.faults++
         log.debug('chain provider fault', { provider, reason: message })
@@ -75,6 +79,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     }),
   )
   const isDistrusted = ({ index }: Provider) => (distrustedUntil.get(index) ?? 0) > performance.now()
+  const isAskedLater = (provider: Provider) => isDistrusted(provider) || provider.isPaused()
 
   const rpc: RpcClient = (method, params = [], { unanimous = false } = {}) => {
     const until = performance.now() + rpcTimeoutMs
@@ -96,7 +101,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   async function askNext(method: string, params: readonly unknown[], deadline: number): Promise<unknown> {
     try {
       return await agreement({
-        providers: providers.toSorted((a, b) => Number(isDistrusted(a)) - Number(isDistrusted(b))),
+        providers: providers.toSorted((a, b) => Number(isAskedLater(a)) - Number(isAskedLater(b))),
         needed: 1,
         consensusKey: () => '',
         deadline,
@@ -224,9 +229,10 @@ async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T>
     } catch (error) {
       const mayPass = error instanceof RpcError && (error.isFault || error.kind === 'non-canonical')
       const isDecided = !mayPass || (error.answered && decided.test(error.message))
-      if (isDecided || round === rounds || performance.now() + pauseMs > until) throw error
+      const waitMs = Math.max(pauseMs, (mayPass && error.retryAfterMs) || 0)
+      if (isDecided || round === rounds || performance.now() + waitMs > until) throw error
+      await sleep(waitMs)
     }
-    await sleep(pauseMs)
   }
 }
 

@@ -146,7 +146,7 @@ describe('a pinned read', () => {
       /blockHash/.test(JSON.stringify(params)) && !JSON.stringify(params).includes(head.hash)
     proxy.set({ name: 'rate-limit', methods: ['eth_call'], when: isProbe })
     source.doubtChain()
-    assert.deepEqual([await source.call(cell, '0x', head), source.lostPins(), proxy.struck()], [word, 0, 1])
+    assert.deepEqual([await source.call(cell, '0x', head), source.lostPins(), proxy.struck() > 0], [word, 0, true])
   })
 
   it('does not take silence for an answer about hash objects', async () => {

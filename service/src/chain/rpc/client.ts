@@ -4,6 +4,7 @@
  */
 import { type Dispatcher, Pool } from 'undici'
 import { msUntil } from '../../lib/async/deadline.ts'
+import { parseRetryAfter } from '../../lib/async/rate-pause.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { parseResults, RpcError } from './answer.ts'
 
@@ -61,6 +62,9 @@ export type RpcAttempt = Readonly<{
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>
 
+/** `retryAfter` is the header as it came. */
+type Answer = Readonly<{ status: number; text: string; retryAfter: unknown }>
+
 type ConnectionOptions = Readonly<{
   connectTimeoutMs: number
   /** Requests under way at one time; more wait. Default: no limit. */
@@ -91,26 +95,32 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
   async function send(calls: readonly RpcCall[], until: number): Promise<readonly unknown[]> {
     const members = calls.map(([method, params]) => ({ jsonrpc: '2.0', id: ++lastId, method, params }))
     const body = JSON.stringify(members.length === 1 ? members[0] : members)
-    const { status, text } = await exchange({ path, method: 'POST', headers, body }, until)
+    const answer = await exchange({ path, method: 'POST', headers, body }, until)
     const ids = members.map((member) => member.id)
+    try {
+      return resultsOf(answer, ids)
+    } catch (error) {
+      throw askingFor(error, answer.retryAfter)
+    }
+  }
+
+  function resultsOf({ status, text }: Answer, ids: readonly number[]): readonly unknown[] {
     if (status === 200) return parseResults(text, ids)
     try {
       const results = parseResults(text, ids)
       if (anyStatus) return results
     } catch (error) {
-      if (isRefusal(error)) throw anyStatus ? error : errorUnder(status, error)
+      if (isRefusal(error)) throw anyStatus ? refusalUnder(status, error) : errorUnder(status, error)
     }
     throw errorUnder(status)
   }
 
-  function exchange(
-    request: Dispatcher.DispatchOptions,
-    until: number,
-  ): Promise<{ readonly status: number; readonly text: string }> {
+  function exchange(request: Dispatcher.DispatchOptions, until: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = []
       let size = 0
       let status = 0
+      let retryAfter: unknown
       let controller: Dispatcher.DispatchController | undefined
       // An answer that already lies in the socket is read before the immediate runs.
       const late = () => setImmediate(() => fail(new RpcError('fault', 'no answer in time')))
@@ -130,20 +140,21 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
           controller = started
           if (failure !== undefined) started.abort(failure)
         },
-        onResponseStart(_controller, received) {
+        onResponseStart(_controller, received, fields) {
           status = received
+          retryAfter = fields['retry-after']
           if (status > 200 && status < 400 && !anyStatus) fail(errorUnder(status))
         },
         onResponseData(_controller, chunk) {
           size += chunk.length
-          if (status >= 400 && size > mostErrorBytes && !anyStatus) fail(errorUnder(status))
+          if (status >= 400 && size > mostErrorBytes && !anyStatus) fail(askingFor(errorUnder(status), retryAfter))
           else if (size > maxBytes)
             fail(new RpcError('too-large', `answer is larger than ${maxBytes / 1024 / 1024} MiB`))
           else chunks.push(chunk)
         },
         onResponseEnd() {
           clearTimeout(timer)
-          resolve({ status, text: Buffer.concat(chunks, size).toString('utf8') })
+          resolve({ status, text: Buffer.concat(chunks, size).toString('utf8'), retryAfter })
         },
         onResponseError(_controller, error) {
           fail(failure ?? new RpcError(isReset(error) ? 'reset' : 'fault', reasonOf(error)))
@@ -161,6 +172,18 @@ function errorUnder(status: number, error?: RpcError): RpcError {
   if (status === 429) return new RpcError('busy', message)
   if (error === undefined || accountStatuses.has(status)) return new RpcError('fault', message)
   return error.isFault ? new RpcError(error.kind, message) : error
+}
+
+/** A writer knows the node's own error. Under a limit it is one of the limit, whatever it says. */
+function refusalUnder(status: number, error: RpcError): RpcError {
+  return status === 429 ? new RpcError('busy', error.message, { data: error.data }) : error
+}
+
+/** Adds to a limit the pause that the header asks for. */
+function askingFor<E>(error: E, retryAfter: unknown): E | RpcError {
+  if (!(error instanceof RpcError) || error.kind !== 'busy') return error
+  const { message, answered, data } = error
+  return new RpcError('busy', message, answered ? { data } : undefined, parseRetryAfter(retryAfter, Date.now()))
 }
 
 function headersFor(url: URL): Record<string, string> {

@@ -144,6 +144,35 @@ describe('a connection to a provider', () => {
     }
   })
 
+  it('reads from a limit when to ask again, 30 seconds at most', async () => {
+    const limited = (header: string, length = 0) => {
+      answer = (_request, response) => response.writeHead(429, { 'retry-after': header }).end('x'.repeat(length))
+    }
+    const at = (seconds: number) => new Date(Date.now() + 1_000 * seconds).toUTCString()
+    for (const [header, retryAfterMs] of [
+      ['2', 2_000],
+      ['0', 0],
+      ['86400', 30_000],
+      [at(86_400), 30_000],
+      [at(-86_400), 0],
+      ['soon', undefined],
+      ['-1', undefined],
+      ['2026', 30_000],
+    ] as const) {
+      limited(header)
+      await assert.rejects(send(), { kind: 'busy', retryAfterMs })
+    }
+    limited('3', 64 * 1024 + 1)
+    await assert.rejects(send(), { kind: 'busy', retryAfterMs: 3_000 })
+    answer = (_request, response, id) =>
+      response
+        .writeHead(200, { 'retry-after': '4' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32005, message: 'rate limit' } }))
+    await assert.rejects(send(), { kind: 'busy', answered: true, retryAfterMs: 4_000 })
+    answer = (_request, response) => response.writeHead(503, { 'retry-after': '4' }).end()
+    await assert.rejects(send(), { kind: 'fault', retryAfterMs: undefined })
+  })
+
   it('reads 64 KiB of another status, within the deadline', async () => {
     answer = (_request, response) => response.writeHead(500).end('x'.repeat(64 * 1024 + 1))
     await assert.rejects(send(), { kind: 'fault', message: 'status 500' })

@@ -26,6 +26,12 @@ export function isBusy(error: unknown): boolean {
   return readFailureOf(error)?.kinds.has('busy') === true
 }
 
+/** Returns the milliseconds until the first provider wants to be asked again; 0 where none has said so. */
+export function retryAfterMs(error: unknown): number {
+  const asked = readFailureOf(error)?.failures.map((failure) => failure.retryAfterMs ?? 0) ?? []
+  return asked.length === 0 ? 0 : Math.min(...asked)
+}
+
 /** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
 export function hasReverted(error: unknown): boolean {
   return readFailureOf(error)?.kinds.has('reverted') === true
@@ -50,7 +56,7 @@ function readFailureOf(error: unknown): ReadFailure | undefined {
 export type ChainCounts = Readonly<ReturnType<typeof newCounts>>
 
 export function newCounts() {
-  return { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+  return { calls: 0, requests: 0, faults: 0, limits: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
 }
 
 export type AgreementOptions<T> = Readonly<{

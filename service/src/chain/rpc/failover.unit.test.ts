@@ -39,6 +39,8 @@ function providerNamed(index: number): Provider {
     index,
     label: `${index}:host`,
     breaker,
+    state: breaker.state,
+    isPaused: () => false,
     latency: createLatency(),
     pin: { ask: unused, askLogs: unused, renew: unused },
     attempt: unused,

@@ -4,6 +4,7 @@ import type { FaultRpc } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { until } from '../../../test/support/wait.ts'
+import { isBusy } from './failover.ts'
 
 describe('of two providers', () => {
   const { anvil, first, second, urls, sourceOver } = useProviders(2, [5])
@@ -92,6 +93,32 @@ describe('of two providers', () => {
     slowHead.resolve()
     assert.equal((await resolving).number, head.number + 50n)
     assert.equal(source.stats().hedges, hedges)
+  })
+
+  it('one that limits its rate is left alone for as long as it asks, which is no fault', async () => {
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 20_000, readTimeoutMs: 60_000 })
+    const head = await source.head()
+    await source.call(cell, '0x', head)
+    first.set({ name: 'status429', retryAfter: '30' })
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal(first.struck(), 1)
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal((await source.head()).hash, head.hash)
+    assert.equal(first.struck(), 1)
+    const { faults, limits, providers } = source.stats()
+    assert.deepEqual([faults, limits, providers[0]?.breaker], [0, 1, 'closed'])
+  })
+
+  it('one that answers with nothing but limits shows as open', async () => {
+    const { source } = sourceOver(urls().slice(0, 1), { attemptTimeoutMs: 20_000, readTimeoutMs: 60_000 })
+    const head = await source.head()
+    first.set({ name: 'status429' })
+    await assert.rejects(source.call(cell, '0x', head), isBusy)
+    await assert.rejects(source.call(cell, '0x', head), isBusy)
+    assert.notEqual(source.stats().providers[0]?.breaker, 'closed')
+    first.set('none')
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal(source.stats().providers[0]?.breaker, 'closed')
   })
 
   it('one that is behind is dropped until it has caught up', async () => {

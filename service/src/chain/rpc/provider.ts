@@ -7,8 +7,10 @@ import type { Hex } from '@touchstone/verdict'
 import { createAdaptiveBatches } from '../../lib/async/concurrency.ts'
 import { type SpanOptions, traced } from '../../lib/async/span.ts'
 import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
+import { createRatePause } from '../../lib/async/rate-pause.ts'
+import { sleep } from '../../lib/async/sleep.ts'
 import { createPin, type Pin } from './block-pin.ts'
-import { parseQuantity, RpcError } from './answer.ts'
+import { isVagueLimit, parseQuantity, RpcError } from './answer.ts'
 import { createRpcConnection, type RpcAttempt, type RpcCall } from './client.ts'
 
 export type Provider = Readonly<{
@@ -16,6 +18,10 @@ export type Provider = Readonly<{
   /** Index and host: the path and the user part of a URL hold keys. */
   label: string
   breaker: Breaker
+  /** The state of the breaker. A provider that has answered nothing but limits for long is `open`, and `ready` once it may be asked. */
+  state: () => BreakerState
+  /** Returns whether it limits its rate, and wants to be asked later. */
+  isPaused: () => boolean
   latency: Latency
   pin: Pin
   /** Rejects with `RpcError` only. The breaker must have admitted it. */
@@ -40,6 +46,8 @@ export type ProviderOptions = Readonly<{
   /** Monotonic milliseconds. */
   ticks: () => number
   onCalls: (calls: number) => void
+  /** Called for an answer that limits the rate, with the pause before the next request. */
+  onLimit?: (label: string, pauseMs: number) => void
   onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
   /** The provider no longer takes block hashes as it did: what was read from it may be of other blocks. */
   onLostPin?: (label: string) => void
@@ -50,13 +58,23 @@ type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: b
 /** The chain id is asked for so often, beside another call. A URL may come to serve another chain, or another server may answer there. */
 const chainCheckMs = 10_000
 
+/** The limits of the rate that one attempt has met. `leastSize` is that of the smallest batch that was given up because of one. */
+type Limits = { met: number; leastSize: number | null }
+
+/** A request that meets a limit of the rate is sent again so often. All its pauses must end before its attempt does. */
+const repeats = { one: 4, batch: 2 }
+
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
-  const { breaks = true, onCalls, onFault, onLostPin } = options
-  const sendAll = createAdaptiveBatches<RpcCall>({ isFinal: isAboutContent, now: ticks })
+  const { breaks = true, onCalls, onLimit, onFault, onLostPin } = options
+  const sendAll = createAdaptiveBatches<RpcCall>({
+    isFinal: (error, size) => isAboutContent(error, size) || asksForLong(error),
+    now: ticks,
+  })
   const url = new URL(options.url)
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
+  const pause = createRatePause(() => performance.now())
   const latency = createLatency()
   const label = `${index}:${url.host}`
   const pin = createPin(contract, () => onLostPin?.(label))
@@ -66,6 +84,8 @@ export function createProvider(options: ProviderOptions): Provider {
     index,
     label,
     breaker,
+    state,
+    isPaused: () => pause.leftMs() > 0,
     latency,
     pin,
     attempt,
@@ -77,11 +97,8 @@ export function createProvider(options: ProviderOptions): Provider {
   async function attempt<T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>): Promise<T> {
     const begun = ticks()
     const until = performance.now() + attemptTimeoutMs
-    const send = async (calls: readonly RpcCall[]) => {
-      if (performance.now() >= until) throw new RpcError('fault', 'no answer in time')
-      onCalls(calls.length)
-      return traced(spanOf(calls), () => connection.send(calls, until))
-    }
+    const limits: Limits = { met: 0, leastSize: null }
+    const send = (calls: readonly RpcCall[]) => sendWithin(calls, until, limits)
     const askAll = (calls: readonly RpcCall[]) => sendAll(calls, send)
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
@@ -89,17 +106,68 @@ export function createProvider(options: ProviderOptions): Provider {
       if (isFirst) await isRight
       const [answer] = await Promise.all([run({ ask, askAll }, provider), isRight])
       breaker.answered()
-      // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late.
-      latency.add(ticks() - begun)
+      // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late. Nor do pauses.
+      if (limits.met === 0) latency.add(ticks() - begun)
       return answer
     } catch (error) {
       const failure = error instanceof RpcError ? error : new RpcError('fault', reasonOf(error))
+      if (failure.kind === 'busy' && breaker.state() === 'closed') throw failure
       if (failure.isFault) breaker.fault()
       else breaker.answered()
       if (failure.kind === 'reset' || breaker.state() !== 'closed') doubtChain()
       if (failure.isFault) onFault(label, failure, breaker.state())
       throw failure
     }
+  }
+
+  /**
+   * Sends a request, after the pause of a limit and again after each that it meets. Parts of a batch that met one are sent at once, and not
+   * again: the limit may be one of the size.
+   */
+  async function sendWithin(calls: readonly RpcCall[], until: number, limits: Limits): Promise<readonly unknown[]> {
+    const isPart = limits.leastSize !== null && calls.length < limits.leastSize
+    const most = calls.length === 1 ? repeats.one : isPart ? 0 : repeats.batch
+    for (let sent = 0; ; sent++) {
+      if (!isPart || sent > 0) await waitForPause(until, limits)
+      if (performance.now() >= until) throw new RpcError('fault', 'no answer in time')
+      onCalls(calls.length)
+      try {
+        const results = await traced(spanOf(calls), () => connection.send(calls, until))
+        pause.passed()
+        return results
+      } catch (error) {
+        if (!(error instanceof RpcError) || error.kind !== 'busy') throw error
+        pause.limited(error.retryAfterMs)
+        limits.met++
+        onLimit?.(label, Math.ceil(pause.leftMs()))
+        if (!isVagueLimit(error) && sent < most && performance.now() + pause.leftMs() < until) continue
+        if (calls.length > 1) limits.leastSize = Math.min(limits.leastSize ?? Infinity, calls.length)
+        throw error
+      }
+    }
+  }
+
+  /** Throws where the pause outlasts the attempt: then the provider is not asked at all. */
+  async function waitForPause(until: number, limits: Limits): Promise<void> {
+    for (let leftMs = pause.leftMs(); leftMs > 0; leftMs = pause.leftMs()) {
+      if (performance.now() + leftMs >= until) {
+        const message = `rate limit: not asked for another ${Math.ceil(leftMs)} ms`
+        throw new RpcError('busy', message, undefined, leftMs)
+      }
+      limits.met++
+      await sleep(Math.ceil(leftMs))
+    }
+  }
+
+  /** A part of a batch would meet the same limit, before the pause is over. */
+  function asksForLong(error: unknown): boolean {
+    const asked = error instanceof RpcError && error.kind === 'busy' ? (error.retryAfterMs ?? 0) : 0
+    return asked >= attemptTimeoutMs && !pause.isStuck()
+  }
+
+  function state(): BreakerState {
+    if (breaker.state() !== 'closed' || !pause.isStuck()) return breaker.state()
+    return pause.leftMs() > 0 ? 'open' : 'ready'
   }
 
   /** A provider is named by its number: its URL may hold keys, even in the host. */
@@ -132,7 +200,7 @@ export function createProvider(options: ProviderOptions): Provider {
   /** Throws errors that are no answer. A refusal of this call must not pass for one of the call beside it. */
   async function assertChainId(ask: RpcAttempt['ask']): Promise<void> {
     const found = await ask('eth_chainId', []).catch((error: unknown) => {
-      throw error instanceof RpcError ? new RpcError(error.kind, error.message) : error
+      throw error instanceof RpcError ? new RpcError(error.kind, error.message, undefined, error.retryAfterMs) : error
     })
     if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
   }

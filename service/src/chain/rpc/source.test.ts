@@ -154,6 +154,18 @@ describe('the chain over one provider', () => {
       assert.equal(source.stats().faults, 0)
     })
 
+  for (const name of ['status429', 'rate-limit'] as const)
+    it(`answers a first read where every second request gets ${name}, which is no fault`, async () => {
+      const { source } = sourceOver([first.url], { attemptTimeoutMs: 30_000, readTimeoutMs: 60_000 })
+      first.set({ name, everyOther: true })
+      const head = await source.head()
+      assert.equal(await source.call(cell, '0x', head), wordOf(5))
+      assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
+      assert.notEqual(await source.proof([wordOf(0)], head), nonCanonical)
+      const { faults: faulty, limits, providers } = source.stats()
+      assert.deepEqual([faulty, limits > 0, providers[0]?.breaker], [0, true, 'closed'])
+    })
+
   it('does not mind in what order a batch is answered', async () => {
     const { source } = sourceOver([first.url])
     first.set('batch-reorder')

@@ -118,7 +118,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const warnedOf = new Set<string>()
   let lostPins = 0
   const lag = createHeadLag(ticks)
-  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault, onLostPin }
+  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onLimit, onFault, onLostPin }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
   const resolveHead = singleFlight(
     createHeadResolver({
@@ -178,9 +178,9 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     },
     stats: () => ({
       ...counts,
-      providers: providers.map(({ index, label, breaker }) => ({
+      providers: providers.map(({ index, label, state }) => ({
         label,
-        breaker: breaker.state(),
+        breaker: state(),
         behind: lag.isBehind(index),
       })),
     }),
@@ -200,10 +200,11 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     })
   }
 
-  /** Returns the healthy providers in the order of the configuration, then those whose breaker may be tried. */
+  /** Returns the healthy providers in the order of the configuration. Those that limit their rate, and those whose breaker may be tried, are last. */
   function candidates(): readonly Provider[] {
     const usable = providers.filter(({ index, breaker }) => breaker.state() !== 'open' && !lag.isBehind(index))
-    return usable.toSorted((a, b) => Number(a.breaker.state() === 'ready') - Number(b.breaker.state() === 'ready'))
+    const rank = ({ breaker, isPaused }: Provider) => (breaker.state() === 'ready' ? 2 : isPaused() ? 1 : 0)
+    return usable.toSorted((a, b) => rank(a) - rank(b))
   }
 
   function onUnchecked(isChecked: boolean, unknown: readonly string[]): void {
@@ -226,6 +227,11 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   function onCalls(sent: number): void {
     counts.calls += sent
     counts.requests++
+  }
+
+  function onLimit(provider: string, pauseMs: number): void {
+    counts.limits++
+    log.debug('chain provider limits its rate', { provider, pauseMs })
   }
 
   function onFault(provider: string, failure: RpcError, breaker: BreakerState): void {

@@ -114,6 +114,15 @@ describe('an index that is built while the provider fails', () => {
       )
     })
 
+  for (const name of ['status429', 'rate-limit'] as const)
+    it(`arrives without a failed step where every second request gets ${name}`, async () => {
+      proxy.set({ name, everyOther: true })
+      const lines: string[] = []
+      await arrives({ log: createLog((line) => lines.push(line)) })
+      assert.ok(proxy.struck() > 0)
+      assert.deepEqual(lines, [])
+    })
+
   for (const name of ['rpc-error', 'hang', 'truncated', 'status429'] as const) {
     it(`goes on after a while of ${name}`, async () => {
       let asked = 0

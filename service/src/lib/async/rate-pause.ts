@@ -1,0 +1,56 @@
+/** Pauses of requests to another side that limits their rate (HTTP 429, `Retry-After`: RFC 9110 §10.2.3). */
+
+export type RatePause = ReturnType<typeof createRatePause>
+
+/** Pauses that the other side did not ask for double from the first one up to the longest. */
+const firstMs = 50
+const longestMs = 3_200
+/** A pause that the other side asks for counts up to this length: a wrong one must not last. */
+const mostAskedMs = 30_000
+/** Limits in a row after which the other side counts as one that answers nothing. */
+const stuckAfter = 5
+
+/** `now` is in monotonic milliseconds. */
+export function createRatePause(now: () => number, random: () => number = Math.random) {
+  let until = -Infinity
+  let level = 0
+  let inARow = 0
+
+  const leftMs = (): number => Math.max(0, until - now())
+
+  return {
+    /** Returns the milliseconds until a request may be sent. */
+    leftMs,
+    /**
+     * Notes an answer that says so, with the pause that it asks for. Requests that were under way together meet one limit, so that the pause
+     * does not grow with their number. Up to a half is added by chance, because many clients may wait for the same moment.
+     */
+    limited(askedMs = 0): void {
+      if (leftMs() === 0) {
+        inARow += 1
+        level = Math.min(level + 1, 16)
+      }
+      const ownMs = Math.min(longestMs, firstMs * 2 ** (level - 1))
+      const pauseMs = Math.max(ownMs, askedMs)
+      until = Math.max(until, now() + pauseMs * (1 + random() / 2))
+    },
+    /** Notes an answer within the limit: the next pause is shorter. */
+    passed(): void {
+      inARow = 0
+      level = Math.max(0, level - 1)
+    },
+    /** Returns whether the limit has left nothing for several pauses in a row. */
+    isStuck: (): boolean => inARow >= stuckAfter,
+  }
+}
+
+/**
+ * Parses `Retry-After`: seconds, or a date of HTTP. Returns milliseconds, 30,000 at most; `undefined` for anything else. `now` is in unix
+ * milliseconds.
+ */
+export function parseRetryAfter(value: unknown, now: number): number | undefined {
+  if (typeof value !== 'string') return undefined
+  if (/^\d{1,9}$/.test(value)) return Math.min(mostAskedMs, Number(value) * 1_000)
+  const at = /^[A-Z][a-z]{2,8}, .{5,24} GMT$/.test(value) ? Date.parse(value) : NaN
+  return Number.isNaN(at) ? undefined : Math.min(mostAskedMs, Math.max(0, at - now))
+}
