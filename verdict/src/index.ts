@@ -1,6 +1,7 @@
 /**
  * The public surface of `@touchstone/verdict`: everything needed to make, read and check a verdict (spec §2.1–§2.5).
  */
+export { lowerCaseHex } from './lib/hex.ts'
 export type { Hex } from './lib/hex.ts'
 export { parseUniqueJson } from './lib/json.ts'
 export { maxTokenId, parseTokenId } from './rules/token-id.ts'

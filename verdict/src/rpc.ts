@@ -1,10 +1,10 @@
 /** The direct contract read over any JSON-RPC endpoint (spec §2.5): the call, and a strict client to send it with. */
 import { VerdictError } from './lib/errors.ts'
 import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
-import { type Hex, word } from './lib/hex.ts'
+import { type Hex, lowerCaseHex, word } from './lib/hex.ts'
 import { isObject, textOf } from './lib/json.ts'
 
-/** Sends one JSON-RPC request and returns its `result`. */
+/** Sends one JSON-RPC request and returns its `result`, with hex in lower case. */
 export type Rpc = (method: string, params: readonly unknown[]) => Promise<unknown>
 
 /** Calldata of `getAsset(uint256)`: selector 0xeac8f5b8 and the id as one word (spec §2.5). */
@@ -41,7 +41,7 @@ export function createRpc({ url, ...options }: { url: string } & FetchOptions): 
     const answer = await fetchJson(target.href, init, options).catch((cause: unknown) => {
       throw new VerdictError('RPC_UNAVAILABLE', `The RPC did not answer ${method}.`, { cause })
     })
-    return resultOf(answer, id, method)
+    return lowerCaseHex(resultOf(answer, id, method))
   }
 }
 

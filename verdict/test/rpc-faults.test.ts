@@ -28,6 +28,20 @@ const unavailable = (error: unknown) => error instanceof VerdictError && error.c
 const byHash = ({ method, params }: RpcRequest): boolean =>
   ['eth_call', 'eth_getProof'].includes(method) && typeof params.at(-1) === 'object'
 
+describe('an RPC that writes hex in capitals', () => {
+  /** JSON with its texts of hex in capitals. */
+  const inCapitals = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value), (_key, text: unknown) =>
+      typeof text === 'string' && /^0x[0-9a-f]*$/.test(text) ? `0x${text.slice(2).toUpperCase()}` : text,
+    )
+  const capitals = changedAnswers((_request, answer) => inCapitals(answer) as typeof answer)
+
+  it('agrees as one that does not', async () => {
+    assert.deepEqual(failed(await rechecked(verdict, capitals)), [])
+    assert.deepEqual(failed(await proven(verdict, capitals)), [])
+  })
+})
+
 describe('an RPC that refuses block hashes', () => {
   it('is asked by number, and must have the hash at that number before and after', async () => {
     const asked: string[] = []

@@ -19,6 +19,17 @@ export function bytesOf(value: unknown): Uint8Array | null {
   return hexToBytes(value.slice(2))
 }
 
+/**
+ * Returns JSON of a node with its texts of hex in lower case, as deep as a node nests them. Nodes may write either case, and values are
+ * compared as text.
+ */
+export function lowerCaseHex(value: unknown, levels = 6): unknown {
+  if (typeof value === 'string') return /^0x[0-9a-fA-F]*$/.test(value) ? value.toLowerCase() : value
+  if (typeof value !== 'object' || value === null || levels === 0) return value
+  if (Array.isArray(value)) return value.map((item) => lowerCaseHex(item, levels - 1))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, lowerCaseHex(item, levels - 1)]))
+}
+
 /** Lower-case `0x…` text of bytes. */
 export function hexOf(bytes: Uint8Array): Hex {
   return `0x${bytesToHex(bytes)}`

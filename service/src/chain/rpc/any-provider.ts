@@ -2,7 +2,7 @@
  * JSON-RPC over all providers (spec §2.5), for writes, payments and the reads that they are checked against. The fault of one provider is
  * no fault of the call: a read goes to the next one, and a signed transaction goes to all of them.
  */
-import type { Hex } from '@touchstone/verdict'
+import { type Hex, lowerCaseHex } from '@touchstone/verdict'
 import { keccak256 } from 'viem'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
@@ -161,7 +161,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
 
   function askOne(provider: Provider, method: string, params: readonly unknown[]): Promise<unknown> {
     return provider.attempt(async ({ ask }) => {
-      const answer = await ask(method, params)
+      const answer = lowerCaseHex(await ask(method, params))
       if (method === 'eth_chainId' && answer !== quantity(BigInt(chainId)))
         throw new RpcError('fault', 'eth_chainId is another chain')
       return answer
@@ -204,22 +204,17 @@ function answered(answers: readonly Promise<unknown>[], count: number): Promise<
   })
 }
 
-/**
- * Equal for receipts that say the same of a transaction: its block, its outcome and its logs. Only addresses may differ in case, because all
- * else is compared as it stands.
- */
+/** Equal for receipts that say the same of a transaction: its block, its outcome and its logs. */
 function receiptKey(receipt: unknown): string {
   const { blockHash, blockNumber, status, to, logs } = receipt as Record<string, unknown>
   const said = (Array.isArray(logs) ? logs : []).map(({ address, topics, data, logIndex }: Record<string, unknown>) => [
-    lowerCase(address),
+    address,
     topics,
     data,
     logIndex,
   ])
-  return JSON.stringify([blockHash, blockNumber, status, lowerCase(to), said])
+  return JSON.stringify([blockHash, blockNumber, status, to, said])
 }
-
-const lowerCase = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
 
 /** Repeats what fails by faults only. */
 async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T> {

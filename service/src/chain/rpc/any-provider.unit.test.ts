@@ -46,6 +46,16 @@ describe('a read over all providers', () => {
     }
   })
 
+  it('gives hex in lower case, whatever a node writes', async () => {
+    const receipt = { to: '0xABCDEF', logs: [{ address: '0xAb', topics: ['0xDDF252AD'], data: '0xAA' }], note: 'Plain' }
+    await using provider = await providerOf([{ result: receipt }])
+    assert.deepEqual(await provider.rpc('eth_call', []), {
+      to: '0xabcdef',
+      logs: [{ address: '0xab', topics: ['0xddf252ad'], data: '0xaa' }],
+      note: 'Plain',
+    })
+  })
+
   it('is not repeated where the contract reverts', async () => {
     await using provider = await providerOf([refused('execution reverted'), { result: '0x2a' }])
     await assert.rejects(provider.rpc('eth_call', []), /execution reverted/)
@@ -95,7 +105,7 @@ describe('a receipt', () => {
     const others = [
       { ...receipt, logs: [] },
       { ...receipt, status: '0x0' },
-      { ...receipt, logs: [{ ...logs[0], topics: ['0xAB'] }] },
+      { ...receipt, logs: [{ ...logs[0], topics: ['0xac'] }] },
       { ...receipt, blockHash: '0x00' },
     ]
     for (const other of [unknown, ...others.map((result) => ({ result }))]) {
