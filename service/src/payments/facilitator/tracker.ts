@@ -38,13 +38,16 @@ type TrackerOptions = {
   readonly fillGap: (sender: Hex, nonce: number) => Promise<void>
   readonly send: (raw: Hex) => Promise<void>
   readonly log: Log
-  /** Pauses between two looks: after one that was made, and longer after one that failed. */
-  readonly pauses?: { readonly pollMs: number; readonly failedMs: number }
+  /**
+   * Pauses between two looks: after one that was made, and longer after one that failed. `againMs`: the first pause, of those that double, after
+   * which receipts are looked for at the same block again. A provider may have them later than the block.
+   */
+  readonly pauses?: { readonly pollMs: number; readonly failedMs: number; readonly againMs: number }
   /** Seconds of the chain that a provider may lag behind the count with a receipt. */
   readonly missingSeconds?: number | undefined
 }
 
-const defaultPauses = { pollMs: 75, failedMs: 500 }
+const defaultPauses = { pollMs: 75, failedMs: 500, againMs: 500 }
 /** Blocks, or milliseconds where none come, after which a transaction counts as stuck. */
 const stuckBlocks = 3n
 const stuckMs = 15_000
@@ -70,6 +73,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
   const entries = new Map<bigint, Entry>()
   const closing = new AbortController()
   let seen: Head | undefined
+  let again = { atMs: Infinity, pauseMs: pauses.againMs }
   let running: Promise<void> | undefined
 
   /**
@@ -116,10 +120,16 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
     const head = await heads.head(pauses.pollMs / 2)
     const all = [...entries.values()]
     const isLate = all.some(({ movedMs }) => performance.now() - movedMs > stuckMs)
+    const isNew = head.hash !== seen?.hash
+    const isAgain = performance.now() >= again.atMs
     // One that another process sent may be in a block that was seen before.
-    const due = head.hash !== seen?.hash || isLate ? all : all.filter(({ movedAt }) => movedAt === 0n)
+    const due = isNew || isAgain || isLate ? all : all.filter(({ movedAt }) => movedAt === 0n)
     if (due.length === 0) return
     seen = head
+    if (isNew || isAgain) {
+      const pauseMs = isNew ? pauses.againMs : 2 * again.pauseMs
+      again = { atMs: performance.now() + pauseMs, pauseMs }
+    }
     // One answer that cannot be read keeps no other transaction waiting.
     const failures = [...(await eachConcurrently(due, receiptsAtOnce, (entry) => lookFor(entry, head)))]
     failures.push(...(await mend(head)))

@@ -32,7 +32,7 @@ const ofBase = {
   operatorFeeConstant: '0x0',
 } as const
 
-const pauses = { pollMs: 1, failedMs: 1 }
+const pauses = { pollMs: 1, failedMs: 1, againMs: 1 }
 const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
 
 describe('a receipt', () => {
@@ -62,8 +62,8 @@ describe('a tracker', () => {
   const hashOf = (pk: number) => `0x${pk.toString(16).padStart(64, '0')}` as const
   const head = { number: 32_691_140n, hash: ofBase.blockHash, timestamp: 1_800_000_000n, baseFee: 1n } as const
 
-  /** Follows transactions 1 to `count` of one sender. A receipt is malformed unless `isRead`. */
-  function trackerOf(count: number, isRead: (pk: number) => boolean, to: string = ofBase.to) {
+  /** Follows transactions 1 to `count` of one sender. A receipt is malformed unless `isRead`, and not there yet where that is null. */
+  function trackerOf(count: number, isRead: (pk: number) => boolean | null, to: string = ofBase.to) {
     const looks = new Map<string, number>()
     const lost: bigint[] = []
     const lines: string[] = []
@@ -71,7 +71,8 @@ describe('a tracker', () => {
       rpc: async (method, [hash] = []) => {
         if (method === 'eth_getTransactionCount') return '0xff' // all are mined
         looks.set(String(hash), (looks.get(String(hash)) ?? 0) + 1)
-        return isRead(Number(hash)) ? { ...ofBase, to } : { ...ofBase, gasUsed: 'much' }
+        const read = isRead(Number(hash))
+        return read === null ? null : read ? { ...ofBase, to } : { ...ofBase, gasUsed: 'much' }
       },
       heads: { head: async () => head, fees: async () => fees },
       slots: {
@@ -102,6 +103,15 @@ describe('a tracker', () => {
     )
     await until(() => looksAt(1) > 4)
     assert.deepEqual([lost, lines.length], [[], 1])
+  })
+
+  it('finds a receipt that the provider has later than its block, although no further block comes', async () => {
+    let looks = 0
+    const { tracker, tracked } = trackerOf(1, () => ((looks += 1) < 5 ? null : true))
+    await using _tracker = tracker
+    const begun = performance.now()
+    assert.equal((await tracked[0]) !== 'lost', true)
+    assert.ok(performance.now() - begun < 15_000)
   })
 
   it('takes a transaction for lost where a transfer of nothing to the sender is in the block', async () => {
