@@ -46,6 +46,14 @@ describe('a read over all providers', () => {
     }
   })
 
+  it('is repeated after limits of the rate, within its time', async () => {
+    const limit = { error: { code: -32005, message: 'rate limit exceeded' } }
+    await using provider = await providerOf([limit, limit, limit, { result: '0x2a' }])
+    assert.equal(await provider.rpc('eth_call', []), '0x2a')
+    await using limited = await providersOf([[limit]], 1, 300)
+    await assert.rejects(limited.rpc('eth_call', []), { kind: 'busy' })
+  })
+
   it('gives hex in lower case, whatever a node writes', async () => {
     const receipt = { to: '0xABCDEF', logs: [{ address: '0xAb', topics: ['0xDDF252AD'], data: '0xAA' }], note: 'Plain' }
     await using provider = await providerOf([{ result: receipt }])
