@@ -4,9 +4,25 @@ export function sqlState(error: unknown): string {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
+/** The fault, or one of its causes, has this SQLSTATE. */
+function hasState(error: unknown, state: string): boolean {
+  return sqlState(error) === state || (error instanceof Error && hasState(error.cause, state))
+}
+
+/**
+ * SQLSTATEs of a server that failed, not of the statement: no connection, no memory or disk, a limit of time, a lock that was not given, no
+ * writes, a session that it ended.
+ */
+const unavailableStates = /^(?:08|53|57|55P03|25006|25P0[34])/
+
+/** The database could not carry out a statement that has no fault of its own. */
+export function isOfServer(error: unknown): boolean {
+  return unavailableStates.test(sqlState(error))
+}
+
 /** A lock was not given in time. */
 export function isLockTimeout(error: unknown): boolean {
-  return sqlState(error) === '55P03'
+  return hasState(error, '55P03')
 }
 
 /** Creates the error of a lock that was not given in time. */
@@ -16,12 +32,17 @@ export function lockTimeout(message: string): Error {
 
 /** The database ended a statement because it ran too long. */
 export function isTimeout(error: unknown): boolean {
-  return sqlState(error) === '57014'
+  return hasState(error, '57014')
 }
 
-/** PostgreSQL answers, and has no connection left for this role, or the fault has that as its cause. */
+/** The database answers. It ended this statement by a limit of time. */
+export function isLimit(error: unknown): boolean {
+  return isTimeout(error) || isLockTimeout(error)
+}
+
+/** PostgreSQL answers, and has no connection left for this role. */
 export function isOutOfConnections(error: unknown): boolean {
-  return sqlState(error) === '53300' || (error instanceof Error && isOutOfConnections(error.cause))
+  return hasState(error, '53300')
 }
 
 /** PostgreSQL answers, and has no database of the name that was asked for. */

@@ -7,7 +7,7 @@ import { sleep } from '../lib/async/sleep.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from './database.ts'
-import { isTimeout } from './errors.ts'
+import { isLockTimeout, isTimeout } from './errors.ts'
 import { isOneDatabase, OtherDatabaseError } from './postgres/identity.ts'
 
 /** The database that lists are read from. */
@@ -103,7 +103,7 @@ export function createReadReplica({
         return answer
       } catch (error) {
         if (isTimeout(error)) throw error // the first database would take as long
-        if (isDatabaseUnavailable(error)) setDown(reasonOf(error))
+        if (isDatabaseUnavailable(error) && !isLockTimeout(error)) setDown(reasonOf(error))
       }
     }
     reads.primary += 1

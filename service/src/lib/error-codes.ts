@@ -247,7 +247,7 @@ export const errorCodes = {
     },
   },
   DATABASE_UNAVAILABLE: {
-    meaning: 'The database does not answer, or its disk is full.',
+    meaning: 'The database does not answer, its disk is full, or it ended a statement by one of its limits.',
     remedy: 'Ask again after `Retry-After`. Operator: look at the database and the log.',
     rest: 503,
     tool: true,

@@ -8,8 +8,7 @@ import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
-import { isTimeout } from '../db/errors.ts'
-import { databaseUnavailable, isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
+import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import { pruneLogStatements } from './log/recorder.ts'
 
@@ -324,9 +323,7 @@ function anomaliesOf({ counter }: Tap, lastCounter: number | null): AnomalyKind[
 async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Promise<Row[]> {
   try {
     return await sql.query<Row>(text, values)
-  } catch (error) {
-    // On a cluster, a tag that a lost worker has half written is locked for some seconds.
-    const cause = isTimeout(error) ? databaseUnavailable(error) : error
+  } catch (cause) {
     throw new ServiceError('INTERNAL', 'The tap ledger cannot be reached.', { cause })
   }
 }

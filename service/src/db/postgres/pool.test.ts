@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test'
 import { noPostgres, openOwnDatabase } from '../../../test/support/database/databases.ts'
 import { pgbouncerSkip, startPgBouncer } from '../../../test/support/database/pgbouncer.ts'
 import { type Database, openDatabase } from '../database.ts'
-import { isTimeout } from '../errors.ts'
+import { isDatabaseUnavailable } from '../../lib/errors.ts'
+import { isLockTimeout, isTimeout } from '../errors.ts'
 import { UnfitDatabaseError } from './fitness.ts'
 import { OtherDatabaseError } from './identity.ts'
 
@@ -24,8 +25,21 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
     await assert.rejects(database.query(sleep), isTimeout)
     await assert.rejects(
       database.transaction((sql) => sql.query(sleep)),
-      isTimeout,
+      (error) => isTimeout(error) && isDatabaseUnavailable(error),
     )
+  })
+
+  it('says of a lock that is not given in time that it is unavailable', async () => {
+    const other = opened.adopt(await openDatabase({ url: own.url, poolSize: 1 }), (it) => it.close())
+    await own.exec('create table held (id int)')
+    await own.transaction(async (sql) => {
+      await sql.query('lock table held')
+      const waiting = other.transaction(async ({ query }) => {
+        await query(`set local lock_timeout = '10ms'`)
+        await query('select from held for update')
+      })
+      await assert.rejects(waiting, (error) => isLockTimeout(error) && isDatabaseUnavailable(error))
+    })
   })
 
   it('does not open where the URL of its sessions names another database', async () => {

@@ -4,6 +4,7 @@ import { types } from '@electric-sql/pglite'
 import pg from 'pg'
 import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
 import { isOfLostNode } from '../cluster/lost-nodes.ts'
+import { isLimit, isOfServer } from '../errors.ts'
 import type { Lock } from '../locks.ts'
 import { assertFit, PinnedClient } from './fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from './identity.ts'
@@ -144,7 +145,7 @@ async function openPools(servers: Servers, options: PoolOptions) {
     try {
       return await work
     } catch (error) {
-      if (isDatabaseUnavailable(error)) servers.doubt(url)
+      if (isDatabaseUnavailable(error) && !isLimit(error)) servers.doubt(url)
       throw error
     }
   }
@@ -247,13 +248,9 @@ function queryTimeoutMs(statementTimeoutMs: number): number {
   return statementTimeoutMs + 1_000
 }
 
-/**
- * Throws an error of the driver. It is DATABASE_UNAVAILABLE when the server failed and not the statement: no answer, full, a standby
- * (25006).
- */
+/** Throws an error of the driver. It is DATABASE_UNAVAILABLE when the server failed and not the statement. */
 function rethrow(error: unknown): never {
-  const isOfStatement =
-    error instanceof pg.DatabaseError && !/^(08|57P|53|25006)/.test(error.code ?? '') && !isOfLostNode(error)
+  const isOfStatement = error instanceof pg.DatabaseError && !isOfServer(error) && !isOfLostNode(error)
   if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
   throw databaseUnavailable(error)
 }
