@@ -6,6 +6,7 @@
 import { bytes, numbers, texts } from '../db/columns.ts'
 import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
+import { createAgeClock } from '../lib/async/age-clock.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
 import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
@@ -54,7 +55,12 @@ export type LedgerOptions = Readonly<{
   windowSeconds?: number
   /** For tests. The default is the database's clock, so that instances need not agree on the time. */
   now?: () => Date
-  /** Called once when the clock was set back. A tap is good for one request `until` the clock is there again, in unix milliseconds. */
+  /** Milliseconds for the age of taps that this process accepted itself. */
+  ageClock?: () => number
+  /**
+   * Called once when the clock was set back. `until` the clock is there again, in unix milliseconds, a tap is good for one request, or for its
+   * window at the process that accepted it.
+   */
   onSetBack?: (until: number) => void
 }>
 
@@ -78,6 +84,7 @@ export function createReplayLedger({
   sql,
   windowSeconds = 300,
   now,
+  ageClock = createAgeClock(),
   onSetBack = () => {},
 }: LedgerOptions): ReplayLedger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
@@ -109,21 +116,25 @@ export function createReplayLedger({
 
   const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
   const past = createPast((until) => onSetBack(until * 1_000))
+  const own = createOwnTaps(windowSeconds * 1_000, ageClock)
 
   async function answer(tap: Tap, consume: boolean, product: TappedProduct | null): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
       const time = now?.().toISOString() ?? null
       const latest = past.latest()
+      const began = ageClock()
       const row = await present({ tap, time, consume, product })
       const clock = time === null ? row.clock : Date.parse(time) / 1_000
       lastCounter = row.last_counter
       const isAnnounced = row.announced === true
       const ageSeconds = Math.max(0, row.age ?? 0)
       const found = row.fresh ? 'unused' : judge(row, tap, windowSeconds)
-      const isPast = past.isClosed(latest, clock, row.age)
+      const isPast = past.isClosed(latest, clock, row.fresh ? 0 : row.age)
+      if (row.fresh && isPast) own.add(tap, began)
       if (found !== 'unused') {
-        const outcome = found.outcome === 'SAME_TAP' && isPast ? 'REPLAY' : found.outcome
+        const isClosed = isPast && !own.isInWindow(tap)
+        const outcome = found.outcome === 'SAME_TAP' && isClosed ? 'REPLAY' : found.outcome
         return { ...found, outcome, lastCounter, ageSeconds, isAnnounced }
       }
       if (row.fresh || !consume)
@@ -157,6 +168,29 @@ function createPast(onSetBack: (until: number) => void) {
       latest = Math.max(latest, clock)
       return age !== null && clock - age <= closedTo
     },
+  }
+}
+
+/** The oldest of more own taps are forgotten, and are good for one request. */
+const mostOwnTaps = 10_000
+
+/**
+ * Creates the memory of the taps that this process accepted while the clock of the database was behind. They come after the moment when it was
+ * set back, and the clock of the process says for how long they are known. The clock of the database must agree.
+ */
+function createOwnTaps(windowMs: number, now: () => number) {
+  const accepted = new Map<string, number>()
+  const idOf = ({ uid, epoch, counter, picc }: Tap) => `${toHex(uid)}/${epoch}/${counter}/${toHex(picc)}`
+  return {
+    /** `at` is the time of the process before the statement that accepted the tap. */
+    add: (tap: Tap, at: number): void => {
+      accepted.set(idOf(tap), at)
+      for (const oldest of accepted.keys()) {
+        if (accepted.size <= mostOwnTaps) break
+        accepted.delete(oldest)
+      }
+    },
+    isInWindow: (tap: Tap): boolean => now() - (accepted.get(idOf(tap)) ?? -Infinity) < windowMs,
   }
 }
 
