@@ -9,10 +9,7 @@ function hasState(error: unknown, state: string): boolean {
   return sqlState(error) === state || (error instanceof Error && hasState(error.cause, state))
 }
 
-/**
- * SQLSTATEs of a server that failed, not of the statement: no connection, no memory or disk, a limit of time, a lock that was not given, no
- * writes, a session that it ended.
- */
+/** A server that failed names one of these SQLSTATEs. They are about connections, memory, disks, locks, limits of time, and writes. */
 const unavailableStates = /^(?:08|53|57|55P03|25006|25P0[34])/
 
 /** The database could not carry out a statement that has no fault of its own. */

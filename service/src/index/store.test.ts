@@ -8,6 +8,7 @@ import { indexSteps, minted } from '../../test/support/index/steps.ts'
 import type { Database } from '../db/database.ts'
 import { IndexIncompleteError, wholeIndex } from './contract.ts'
 import { productStore } from './queries/products.ts'
+import { transferStore } from './queries/transfers.ts'
 import { indexStore, rebuildIndex } from './store.ts'
 
 const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
@@ -64,9 +65,30 @@ for (const { name, open, skip } of testDatabases())
         assert.ok(await store.prune({ epoch, keepFrom: 0n }))
         return (await database.query<{ status: string }>('select status from transfer'))[0]?.status
       }
+      const transfers = transferStore(database, { now: () => clock.at })
+      /** Returns the status in every list, and checks that it selects and is counted. */
+      const listedAt = async (at: number) => {
+        clock.at = at
+        const statuses = new Set<string>()
+        for (const status of ['PENDING', 'FAILED'] as const) {
+          const page = await transfers.page({ tokenId: null, status, after: null, limit: 2 })
+          assert.equal(await transfers.count({ tokenId: null, status }), page.length)
+          if (page.length > 0) statuses.add(status)
+          for (const row of [
+            ...page,
+            ...(await transfers.byIds(['1-1'])),
+            ...((await transfers.newestOf([1n])).get(1n) ?? []),
+          ])
+            statuses.add(row.status)
+        }
+        return [...statuses]
+      }
       const now = clock.at
+      assert.deepEqual(await listedAt(now - 7_200_000), ['PENDING'], 'the database is two hours ahead')
+      assert.deepEqual(await listedAt(now), ['FAILED'])
       assert.equal(await statusAt(now - 7_200_000), 'PENDING', 'the database is two hours ahead')
       assert.equal(await statusAt(now), 'FAILED')
+      assert.deepEqual(await listedAt(now - 7_200_000), ['FAILED'])
     })
   })
 

@@ -2,7 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { briefReads, createCostCheck } from '../../db/cost.ts'
 import { countWithin } from '../../db/bounded-count.ts'
-import { hex, instant } from '../../db/columns.ts'
+import { earlierClock, hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
 import { wholeReads } from '../steps.ts'
@@ -49,7 +49,10 @@ export type TransferPage = TransferFilter & {
 /** Product.transfers has no arguments and shows this many. */
 export const newestTransfers = 100
 
-export function transferStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function transferStore(
+  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  { now = Date.now }: { readonly now?: () => number } = {},
+) {
   const [whole, briefly] = [wholeReads(database), wholeReads(briefReads(database))]
   const assertCheap = createCostCheck(database)
   const rowsOf = (text: string, values: readonly unknown[], reads = whole) =>
@@ -57,18 +60,18 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
   return {
     /** Returns the indexed ones, in no order. An id begins with the token. */
     async byIds(ids: readonly string[]): Promise<TransferRow[]> {
-      const text = `select ${columns} from transfer t where t.token_id = any($2::text[]::numeric[]) and t.id = any($1::text[])`
+      const text = `select ${columnsAt(now())} from transfer t where t.token_id = any($2::text[]::numeric[]) and t.id = any($1::text[])`
       const tokens = ids.map((id) => /^\d{1,78}(?=-)/.exec(id)?.[0] ?? '-1')
       return rowsOf(text, [ids, tokens])
     },
     /** Returns the newest 100 of each product, by its token, newest first, in one statement. */
     async newestOf(tokenIds: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
-      const rows = await rowsOf(newestTransfersStatement(database.dialect === 'citus'), [tokenIds.map(String)])
+      const rows = await rowsOf(newestTransfersStatement(database.dialect === 'citus', now()), [tokenIds.map(String)])
       return Map.groupBy(rows, ({ tokenId }) => tokenId)
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
-      const { text, values } = transferPageStatement(page)
+      const { text, values } = transferPageStatement(page, now())
       if (!isAsked(page)) return rowsOf(text, values)
       await assertCheap(text, values)
       return rowsOf(text, values, briefly)
@@ -76,7 +79,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     /** Returns the number of transfers; null where a count takes too long. */
     async count(filter: TransferFilter): Promise<number | null> {
       const values: unknown[] = []
-      const branches = conditionsOf(filter, values).map(({ text }) => `select 1 from transfer t where ${text}`)
+      const branches = conditionsOf(filter, values, now()).map(({ text }) => `select 1 from transfer t where ${text}`)
       return countWithin(database, branches.join(' union all '), values)
     },
     /**
@@ -116,19 +119,25 @@ const sentStatement = ['operation', 'replaced_transaction']
   .map((table) => `select ${hex('tx_hash')} as hash from ${table} where tx_hash = any($1::text[]::bytea[])`)
   .join(' union all ')
 
-/** The chain's time where it is ahead of the database's. An offer has expired when it can no longer be accepted. */
-const now = 'greatest(now(), (select block_time from index_cursor))'
-const isExpired = `t.status = 'PENDING' and t.expires_at < ${now}`
+/**
+ * The time of an offer is over by the chain, or by the clocks of the database and of this machine. The latter counts by the minute, so that
+ * the expected cost of a statement is kept.
+ */
+const isExpired = (now: number) => `t.status = 'PENDING' and t.expires_at < ${timeOf(now)}`
+const timeOf = (now: number) =>
+  `greatest(${earlierClock(String(Math.ceil(now / 60_000) * 60))}, (select block_time from index_cursor))`
 
-const columns = `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to",
-  case when ${isExpired} then 'FAILED' else t.status end as status, ${instant('t.initiated_at')} as "initiatedAt",
+const columnsAt = (
+  now: number,
+) => `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to",
+  case when ${isExpired(now)} then 'FAILED' else t.status end as status, ${instant('t.initiated_at')} as "initiatedAt",
   ${hex('t.initiated_tx')} as "initiatedTx", ${instant('t.expires_at')} as "expiresAt", ${hex('t.settled_tx')} as "settledTx",
   ${hex('t.message_hash')} as "messageHash"`
 
 /** A cluster reads only the shards that both tables name. */
-export function newestTransfersStatement(isDistributed: boolean): string {
+export function newestTransfersStatement(isDistributed: boolean, now = Date.now()): string {
   const tokens = 'any($1::text[]::numeric[])'
-  return `select ${columns}
+  return `select ${columnsAt(now)}
   from asset a cross join lateral (
     select * from transfer where token_id = a.token_id ${isDistributed ? `and token_id = ${tokens}` : ''}
     order by initiated_at desc, pk desc limit ${newestTransfers}
@@ -140,19 +149,20 @@ export function newestTransfersStatement(isDistributed: boolean): string {
 type Condition = Readonly<{ text: string; selectsExpired?: boolean }>
 
 /** FAILED is two conditions, each read by its own index: with one «or» the planner would scan all transfers. */
-const conditions: Readonly<Record<TransferStatus, readonly Condition[]>> = {
+const conditionsAt = (now: number): Readonly<Record<TransferStatus, readonly Condition[]>> => ({
   // An offer without an end stays open.
-  PENDING: [{ text: `t.status = 'PENDING' and (t.expires_at >= ${now}) is not false` }],
+  PENDING: [{ text: `t.status = 'PENDING' and (t.expires_at >= ${timeOf(now)}) is not false` }],
   CONFIRMED: [{ text: "t.status = 'CONFIRMED'" }],
-  FAILED: [{ text: "t.status = 'FAILED'" }, { text: isExpired, selectsExpired: true }],
-}
+  FAILED: [{ text: "t.status = 'FAILED'" }, { text: isExpired(now), selectsExpired: true }],
+})
 
 /** Returns conditions that no row meets twice; their values are appended to `values`. */
 function conditionsOf(
   { tokenId, status, party = null, initiatedAfter = null, initiatedBefore = null, brands }: TransferFilter,
   values: unknown[],
+  now: number,
 ): Condition[] {
-  const all = status === null ? [{ text: 'true' }] : conditions[status]
+  const all = status === null ? [{ text: 'true' }] : conditionsAt(now)[status]
   const common: string[] = []
   if (tokenId !== null) common.push(`t.token_id = $${values.push(tokenId.toString())}::text::numeric`)
   if (initiatedAfter !== null) common.push(`t.initiated_at > $${values.push(initiatedAfter)}::text::timestamptz`)
@@ -184,16 +194,16 @@ function isAsked({ party, status, brands }: TransferFilter): boolean {
  */
 const orderOfExpired = "t.initiated_at + interval '0'"
 
-export function transferPageStatement({ after, limit, backward = false, ...filter }: TransferPage) {
+export function transferPageStatement({ after, limit, backward = false, ...filter }: TransferPage, now = Date.now()) {
   const values: unknown[] = []
   const direction = backward ? 'asc' : 'desc'
   const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', backward ? '>' : '<', after, values)}`
-  const branches = conditionsOf(filter, values).map(
+  const branches = conditionsOf(filter, values, now).map(
     ({ text, selectsExpired }) => `(select t.* from transfer t where ${text} ${behind}
       order by ${selectsExpired && !isAsked(filter) ? orderOfExpired : 't.initiated_at'} ${direction}, t.pk ${direction}
       limit $${values.push(limit)})`,
   )
-  const text = `select ${columns} from (${branches.join(' union all ')}) t
+  const text = `select ${columnsAt(now)} from (${branches.join(' union all ')}) t
     order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)}`
   return { text, values }
 }
