@@ -120,8 +120,8 @@ const sentStatement = ['operation', 'replaced_transaction']
   .join(' union all ')
 
 /**
- * The time of an offer is over by the chain, or by the clocks of the database and of this machine. The latter counts by the minute, so that
- * the expected cost of a statement is kept.
+ * An offer has expired by the chain, or by the clocks of the database and of this machine. The latter counts by the minute, so that the
+ * expected cost of a statement is kept.
  */
 const isExpired = (now: number) => `t.status = 'PENDING' and t.expires_at < ${timeOf(now)}`
 const timeOf = (now: number) =>
