@@ -270,6 +270,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   const load = payloadLoader(
     () => createLoaders(stores),
     () => keys.address() ?? zeroAddress,
+    outbox,
   )
   const dispatcher = await createEventDispatcher({
     outbox,

@@ -16,18 +16,27 @@ import {
   formatPosition,
   type Payload,
   positionColumns,
+  presentBrands,
   unannouncedTokens,
 } from './outbox.ts'
 import { projectTransfers, type Transfer, type TransferStep } from './project.ts'
 import { expiredIds } from './transfers.ts'
 
-/** `at` is in unix seconds. `retracts` is the position of the row that is taken back, and `was` the status that it brought. */
+/**
+ * `at` is in unix seconds. `retracts` is the position of the row that is taken back, and `was` the status that it brought. `brands` are those
+ * whose keys got that row; `null` is not known.
+ */
 export type Announcement = Readonly<{
   kind: EventKind
   tokenId: string
   at: bigint
   payload: Payload
-  retracts: Readonly<{ seq: bigint; position: string; was: TransferStatus | null }> | null
+  retracts: Readonly<{
+    seq: bigint
+    position: string
+    was: TransferStatus | null
+    brands: readonly string[] | null
+  }> | null
 }>
 
 /** Returns the announcements of events and of the new statuses of transfers, in order. */
@@ -108,7 +117,14 @@ export async function announce(sql: Sql, announcements: readonly Announcement[])
     await sql.query(retractStatement, [
       numbers(retracted.map(({ tokenId }) => tokenId)),
       numbers(retracted.map(({ seq }) => seq)),
+      texts(retracted.map(({ brands }) => brands && JSON.stringify(brands))),
     ])
+  const present = await presentBrands(
+    sql,
+    announcements.map(({ tokenId }) => tokenId),
+  )
+  const brandsOf = ({ retracts, tokenId }: Announcement) =>
+    retracts === null ? [present.get(tokenId) ?? []].flat() : retracts.brands
   const shown = shownTransfers(announcements)
   await sql.query(insertStatement, [
     texts(announcements.map((one) => (shown.has(one) ? 'transfer' : 'chain'))),
@@ -117,6 +133,7 @@ export async function announce(sql: Sql, announcements: readonly Announcement[])
     numbers(announcements.map(({ at }) => clampSeconds(at))),
     texts(announcements.map(({ retracts }) => retracts?.position ?? null)),
     texts(announcements.map(({ payload }) => JSON.stringify(payload))),
+    texts(announcements.map((one) => brandsOf(one)).map((brands) => brands && JSON.stringify(brands))),
   ])
 }
 
@@ -137,13 +154,18 @@ function shownTransfers(announcements: readonly Announcement[]): Set<Announcemen
   )
 }
 
-const retractStatement = `update outbox o set retracted = true from unnest($1::numeric[], $2::bigint[]) r (token_id, seq)
+/** SQL for the brands in a JSON text. */
+const brandsIn = (json: string) =>
+  `case when ${json} is not null then array(select jsonb_array_elements_text(${json}::jsonb)) end`
+
+const retractStatement = `update outbox o set retracted = true, brands = ${brandsIn('r.brands')}
+  from unnest($1::numeric[], $2::bigint[], $3::text[]) r (token_id, seq, brands)
   where o.token_id = r.token_id and o.seq = r.seq`
 
-const insertStatement = `insert into outbox (topic, token_id, kind, happened_at, retracts, payload)
-  select topic, token_id, kind, to_timestamp(at), retracts, payload::jsonb
-  from unnest($1::text[], $2::numeric[], $3::text[], $4::bigint[], $5::text[], $6::text[]) with ordinality
-    e (topic, token_id, kind, at, retracts, payload, place)
+const insertStatement = `insert into outbox (topic, token_id, kind, happened_at, retracts, payload, brands)
+  select topic, token_id, kind, to_timestamp(at), retracts, payload::jsonb, ${brandsIn('e.brands')}
+  from unnest($1::text[], $2::numeric[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[]) with ordinality
+    e (topic, token_id, kind, at, retracts, payload, brands, place)
   order by place`
 
 /** Whether the feed is kept up under the present epoch, and the unix second before which it does not reach. */
@@ -160,23 +182,47 @@ const stateStatement = `select coalesce(c.fed_epoch = c.epoch, false) as "isFed"
 
 /**
  * Compares what was announced of tokens with all their stored events. Returns retractions of what no longer holds, the newest first, and
- * announcements of what is missing since the feed began.
+ * announcements of what is missing since the feed began. `formerBrands` are the brands of products before this change, where known.
  */
 export async function feedDifferences(
   sql: Sql,
   tokens: readonly string[],
   events: readonly AssetEvent[],
   { since }: Pick<FeedState, 'since'>,
+  formerBrands: ReadonlyMap<string, string> = new Map(),
 ): Promise<Announcement[]> {
   // The index decides which offers have expired, so that the feed never differs from it, whatever clock was read.
   const expired = await expiredIds(sql, tokens)
   const { transfers, steps } = projectTransfers(events, new Map(), ({ id }) => expired.has(id))
   const expected = new Map(announcementsOf(events, steps).map((one) => [keyOf(one.payload), one]))
-  const live = await sql.query<LiveRow>(liveStatement, [numbers(tokens)])
+  const rows = await sql.query<ToldRow>(toldStatement, [numbers(tokens)])
+  const brandsOf = brandsWhileHeld(rows, formerBrands)
+  const live = rows.filter(({ isLive }) => isLive)
   const known = new Set(live.map(({ payload }) => keyOf(payload)))
   const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)))
   const missing = [...expected].flatMap(([key, one]) => (known.has(key) || one.at <= since ? [] : [one]))
-  return [...gone.map((row) => retractionOf(row, transfers)), ...missing]
+  return [...gone.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null)), ...missing]
+}
+
+/**
+ * Returns the brands that products had since each event, by its number: that of the event, of later ones, and of the end. Their keys got the
+ * event. Events without brands alone are left out: a version before wrote them. `rows` begin with the newest.
+ */
+function brandsWhileHeld(
+  rows: readonly ToldRow[],
+  formerBrands: ReadonlyMap<string, string>,
+): ReadonlyMap<bigint, readonly string[]> {
+  const since = new Map<string, Set<string>>()
+  const brandsOf = new Map<bigint, readonly string[]>()
+  for (const { seq, tokenId, brands } of rows) {
+    const former = formerBrands.get(tokenId)
+    const known = since.get(tokenId) ?? (former === undefined ? undefined : new Set([former]))
+    if (known === undefined && brands === null) continue
+    const all = new Set([...(known ?? []), ...(brands ?? [])])
+    since.set(tokenId, all)
+    brandsOf.set(seq, [...all])
+  }
+  return brandsOf
 }
 
 /** So many tokens are compared by one statement each for events, announcements and offers. */
@@ -225,16 +271,27 @@ function keyOf({ cause, id }: Payload): string {
   return cause === undefined ? `${id} expired` : `${cause.blockHash} ${cause.logIndex}`
 }
 
-type LiveRow = Pick<Announcement, 'kind' | 'tokenId' | 'at' | 'payload'> & Readonly<{ seq: bigint; micros: bigint }>
+type ToldRow = Pick<Announcement, 'kind' | 'tokenId' | 'at' | 'payload'> &
+  Readonly<{ seq: bigint; micros: bigint; isLive: boolean; brands: readonly string[] | null }>
 
 /** A transfer has the status of its remaining events, and has failed where it has none. */
-function retractionOf({ seq, micros, ...row }: LiveRow, transfers: ReadonlyMap<string, Transfer>): Announcement {
-  const { id, status = null } = row.payload
-  const payload = id === undefined ? row.payload : { ...row.payload, status: transfers.get(id)?.status ?? 'FAILED' }
-  return { ...row, payload, retracts: { seq, position: formatPosition({ seq, micros }), was: status } }
+function retractionOf(
+  { kind, tokenId, at, payload: told, seq, micros }: ToldRow,
+  transfers: ReadonlyMap<string, Transfer>,
+  brands: readonly string[] | null,
+): Announcement {
+  const { id, status = null } = told
+  const payload = id === undefined ? told : { ...told, status: transfers.get(id)?.status ?? 'FAILED' }
+  return {
+    kind,
+    tokenId,
+    at,
+    payload,
+    retracts: { seq, position: formatPosition({ seq, micros }), was: status, brands },
+  }
 }
 
-const liveStatement = `select ${positionColumns('o')}, o.kind, o.token_id as "tokenId", ${seconds('o.happened_at')} as at, o.payload
+const toldStatement = `select ${positionColumns('o')}, o.kind, o.token_id as "tokenId", ${seconds('o.happened_at')} as at,
+    o.retracts is null and not o.retracted as "isLive", o.brands, o.payload
   from outbox o where o.token_id in (select unnest($1::numeric[])) and o.kind is not null and o.kind <> 'VERIFIED'
-    and o.retracts is null and not o.retracted
   order by o.seq desc`

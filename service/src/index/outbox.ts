@@ -42,7 +42,8 @@ export type Payload = Readonly<{
 
 /**
  * `topic` is `transfer` and `tap` for the two specified subscriptions, `chain` for the feed alone. `kind` is null in a row of an earlier
- * version, which the feed leaves out. `at` is RFC 3339; `retracts` is the position of the event that is taken back.
+ * version, which the feed leaves out. `at` is RFC 3339; `retracts` is the position of the event that is taken back. `brands` are those of
+ * the product while the event held. `null` is not known.
  */
 export type OutboxEvent = Readonly<{
   seq: bigint
@@ -52,8 +53,18 @@ export type OutboxEvent = Readonly<{
   tokenId: bigint
   at: string
   retracts: string | null
+  isRetracted: boolean
+  brands: readonly string[] | null
   payload: Payload
 }>
+
+/**
+ * Returns the brands whose keys get an event: an event that was taken back, and its retraction, belong to those that it had. `null` stands
+ * for the present brand of the product.
+ */
+export function keptBrands({ retracts, isRetracted, brands }: OutboxEvent): readonly string[] | null {
+  return retracts !== null || isRetracted ? brands : null
+}
 
 /** Selects events; what is left out is any. */
 export type EventFilter = Readonly<{ topic?: 'transfer' | 'tap'; kinds?: readonly EventKind[]; tokenId?: bigint }>
@@ -64,7 +75,7 @@ export function matchesFilter(event: OutboxEvent, { topic, kinds, tokenId }: Eve
   return event.kind !== null && (kinds === undefined || kinds.includes(event.kind))
 }
 
-/** Events after a position up to the event `upTo`, at most `limit`. With `brands`, their products have one of these now. */
+/** Events after a position up to the event `upTo`, at most `limit`. With `brands`, those that belong to one of these. */
 export type EventRange = EventFilter &
   Readonly<{ after: bigint; upTo: bigint; limit: number; brands?: readonly string[] | null }>
 
@@ -120,6 +131,7 @@ export function outboxStore(database: Pick<Database, 'query' | 'dialect'>) {
     range(range: EventRange): Promise<EventPage | null> {
       return range.brands ? rangeOfBrands(range, range.brands) : readRange(range)
     },
+    withRetracted,
     /** Returns whether a place is of this outbox and all events after it are kept. Also returns the place after which they are. */
     async check({ seq, micros }: Place): Promise<Readonly<{ known: boolean; oldest: Place }>> {
       const [row] = await database.query<Place & { given: bigint | null }>(checkStatement, [seq])
@@ -161,12 +173,38 @@ export function outboxStore(database: Pick<Database, 'query' | 'dialect'>) {
     }
   }
 
-  async function eventsOfBrands(events: readonly OutboxEvent[], brands: readonly string[]): Promise<OutboxEvent[]> {
-    if (events.length === 0) return []
-    const tokens = [...new Set(events.map(({ tokenId }) => tokenId.toString()))]
-    const rows = await database.query<{ tokenId: string }>(brandsStatement, [tokens, brands])
-    const known = new Set(rows.map(({ tokenId }) => tokenId))
-    return events.filter(({ tokenId }) => known.has(tokenId.toString()))
+  async function eventsOfBrands(given: readonly OutboxEvent[], brands: readonly string[]): Promise<OutboxEvent[]> {
+    if (given.length === 0) return []
+    const present = await presentBrands(
+      database,
+      given.map(({ tokenId }) => tokenId),
+    )
+    const brandOf = (tokenId: bigint) => present.get(tokenId.toString()) ?? null
+    const events = await withRetracted(given, brandOf)
+    return events.filter((event) =>
+      (keptBrands(event) ?? [brandOf(event.tokenId)]).some((brand) => brand !== null && brands.includes(brand)),
+    )
+  }
+
+  /**
+   * Returns the events as they are after the brands of their products were read. One that was taken back in between would otherwise go to a
+   * key that does not get its retraction.
+   */
+  async function withRetracted(
+    events: readonly OutboxEvent[],
+    brandOf: (tokenId: bigint) => string | null,
+  ): Promise<readonly OutboxEvent[]> {
+    const doubtful = events.filter(({ retracts, isRetracted, kind, brands, tokenId }) => {
+      if (kind === null || kind === 'VERIFIED' || retracts !== null || isRetracted) return false
+      const brand = brandOf(tokenId)
+      return brand !== null && brands?.includes(brand) !== true
+    })
+    if (doubtful.length === 0) return events
+    const rows = await database.query<Pick<OutboxEvent, 'seq' | 'brands'>>(retractedStatement, [
+      numbers(doubtful.map(({ seq }) => seq)),
+    ])
+    const retracted = new Map(rows.map(({ seq, brands }) => [seq, { isRetracted: true, brands }]))
+    return events.map((event) => ({ ...event, ...retracted.get(event.seq) }))
   }
 }
 
@@ -176,8 +214,19 @@ const mostPages = 5
 /** The events that one read looks at where no index serves its filter. */
 const mostLooked = 10_000
 
-const brandsStatement = `select token_id::text as "tokenId" from asset
-  where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
+/** Returns the brands that products have now, by token; products without a brand are left out. */
+export async function presentBrands(
+  sql: Pick<Sql, 'query'>,
+  tokens: readonly (bigint | string)[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await sql.query<{ tokenId: string; brand: string }>(brandsStatement, [numbers([...new Set(tokens)])])
+  return new Map(rows.map(({ tokenId, brand }) => [tokenId, brand]))
+}
+
+const brandsStatement = `select token_id::text as "tokenId", brand from asset
+  where token_id = any($1::numeric[]) and brand is not null`
+
+const retractedStatement = 'select seq, brands from outbox where seq = any($1::bigint[]) and retracted'
 
 export function formatPosition({ seq, micros }: Place): string {
   return `${seq}-${micros.toString(36)}`
@@ -205,7 +254,8 @@ function parseRow({ tokenId, micros, ...row }: Row): OutboxEvent {
 }
 
 const columns = `${positionColumns('o')}, o.topic, o.kind, o.token_id::text as "tokenId",
-  coalesce(o.payload->>'at', ${instant('coalesce(o.happened_at, o.created_at)')}) as at, o.retracts, o.payload`
+  coalesce(o.payload->>'at', ${instant('coalesce(o.happened_at, o.created_at)')}) as at, o.retracts,
+  o.retracted as "isRetracted", o.brands, o.payload`
 
 /** Readers wait so long for a writer, in milliseconds. Then they throw, and repeat. */
 const mostWaitMs = 500

@@ -34,7 +34,7 @@ import {
   sortedDifferences,
 } from './feed.ts'
 import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
-import { trimOutbox } from './outbox.ts'
+import { presentBrands, trimOutbox } from './outbox.ts'
 import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
 import { changeIndex } from './steps.ts'
 import { keepSums } from './sums.ts'
@@ -234,6 +234,7 @@ async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, f
 async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigint, { isFed, since }: FeedState) {
   const stored = await sql.query<{ id: string }>(transfersStatement, [numbers(tokens)])
   const events = await readEvents(sql, tokens)
+  const formerBrands = isFed ? await presentBrands(sql, tokens) : new Map<string, string>()
 
   const assets = projectAssets(events).filter(({ minted }) => minted !== null)
   const minted = new Set(assets.map(({ tokenId }) => tokenId))
@@ -249,7 +250,7 @@ async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigin
   const lost = stored.filter(({ id }) => !transfers.has(id))
   await sql.query(deleteTransfersStatement, [numbers(tokens), texts(lost.map(({ id }) => id))])
   await storeTransfers(sql, [...transfers.values()])
-  return isFed ? feedDifferences(sql, tokens, events, { since }) : []
+  return isFed ? feedDifferences(sql, tokens, events, { since }, formerBrands) : []
 }
 
 /** Changes older than this, in seconds, are not announced when the head is reached for the first time. */

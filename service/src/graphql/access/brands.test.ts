@@ -136,6 +136,7 @@ for (const { name, open, skip } of testDatabases())
       const load = payloadLoader(
         () => createLoaders(indexStores(database)),
         () => alice,
+        outbox,
       )
       const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
       dispatcher = await createEventDispatcher({ outbox, listen, load, log, pollMs: 20 })

@@ -41,8 +41,12 @@ export function createResultMaker(
     if (!(Symbol.asyncIterator in stream)) return format(stream, args)
     return mapResults(stream as AsyncIterable<SubscriptionEvent, undefined>, {
       inTurn: (work) => turns.execute(key.id, work),
-      // The loaders of the request would remember the first event, so that each event brings its own.
-      run: (event) => execute({ ...args, rootValue: event, contextValue: { ...newContext(), loaders: event.loaders } }),
+      // The loaders of the request would remember the first event, so that each event has others.
+      run(event) {
+        const context = newContext()
+        const contextValue = { ...context, loaders: event.loaders ?? context.loaders }
+        return execute({ ...args, rootValue: event, contextValue })
+      },
       close,
     })
   }

@@ -21,7 +21,8 @@ export type SubscriptionOptions<Payload> = {
 export type StreamRequest<Payload> = {
   readonly filter: EventFilter
   readonly after: bigint | null
-  readonly isWanted?: (payload: Payload) => boolean
+  /** Returns what this reader gets of a payload; `null` is nothing. */
+  readonly view?: (payload: Payload) => Payload | null
 }
 
 const replaySize = queueLimit / 2
@@ -29,7 +30,7 @@ const replaySize = queueLimit / 2
 /** Returns the events of one reader, in order, each once. `return` ends it at once, even while `next` is pending. */
 export function createEventStream<Payload>(
   { dispatcher, outbox, load, goneError, log }: SubscriptionOptions<Payload>,
-  { filter, after, isWanted = () => true }: StreamRequest<Payload>,
+  { filter, after, view = (payload) => payload }: StreamRequest<Payload>,
 ): AsyncIterableIterator<Payload, undefined> {
   const done = { done: true, value: undefined } as const
   const queue: { readonly seq: bigint; readonly payload: Payload }[] = []
@@ -43,8 +44,10 @@ export function createEventStream<Payload>(
   let reader: PromiseWithResolvers<IteratorResult<Payload, undefined>> | undefined
 
   const stop = dispatcher.subscribe(filter, {
-    push(seq, payload) {
-      if (isEnded || seq <= passed || !isWanted(payload)) return
+    push(seq, told) {
+      if (isEnded || seq <= passed) return
+      const payload = view(told)
+      if (payload === null) return
       if (reader !== undefined) {
         passed = seq
         reader.resolve({ done: false, value: payload })
@@ -82,7 +85,7 @@ export function createEventStream<Payload>(
         const { events, reached } = page
         const payloads = events.length > 0 ? await load(events) : []
         passed = reached?.seq ?? upTo
-        replayed = payloads.filter(isWanted)
+        replayed = payloads.map(view).filter((payload) => payload !== null)
         if (replayed.length > 0) return
         if (reached !== null) continue
       }

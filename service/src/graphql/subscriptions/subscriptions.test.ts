@@ -46,6 +46,7 @@ for (const { name, open, skip } of testDatabases())
       const load = payloadLoader(
         () => createLoaders(stores),
         () => alice,
+        store,
       )
       const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
       dispatcher = await createEventDispatcher({ outbox: store, listen, load, log })
@@ -109,6 +110,7 @@ for (const { name, open, skip } of testDatabases())
       const load = payloadLoader(
         () => createLoaders(filling),
         () => alice,
+        outboxStore(database),
       )
       const resolvers = subscriptionResolvers({
         dispatcher,

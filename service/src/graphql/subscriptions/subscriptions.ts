@@ -6,6 +6,7 @@ import {
   type EventKind,
   type EventRange,
   formatPosition,
+  keptBrands,
   type OutboxEvent,
   type OutboxStore,
   parsePosition,
@@ -16,7 +17,7 @@ import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext, Loaders } from '../context.ts'
-import { permits } from '../../access/rights.ts'
+import { type Brands, permits } from '../../access/rights.ts'
 import { graphqlError, nullIfIncomplete } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
 import { requireTokenId } from '../queries/filter.ts'
@@ -69,15 +70,17 @@ export function subscriptionResolvers({
 
   async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key, turns }: GraphqlContext) {
     const place = isGiven(after) ? await parseAfter(after) : null
-    const isWanted = (event: SubscriptionEvent) =>
-      permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
+    const view = (told: SubscriptionEvent) => {
+      const event = viewOf(told, key.brands)
+      return event === null || (filter.topic !== undefined && !isComplete(event)) ? null : event
+    }
     // A key may have thousands of subscriptions, and one read looks at thousands of events.
     const replay = {
       outbox: { range: (range: EventRange) => turns.read(key.id, () => outbox.range(range)) },
       load: (events: readonly OutboxEvent[]) => turns.read(key.id, () => load(events)),
     }
     const streams = { dispatcher, goneError, log, ...replay }
-    return createEventStream(streams, { filter, after: place?.seq ?? null, isWanted })
+    return createEventStream(streams, { filter, after: place?.seq ?? null, view })
   }
 
   return {
@@ -99,7 +102,7 @@ export function subscriptionResolvers({
         const found = await turns.read(key.id, () => (brands === null ? outbox : branded).range(range))
         if (found === null) throw await goneError()
         const events = found.events.slice(0, size)
-        const nodes = (await load(events)).filter(({ product }) => permits(brands, product))
+        const nodes = (await load(events)).map((event) => viewOf(event, brands)).filter((event) => event !== null)
         const edges = nodes.map((node) => ({ node, cursor: node.position }))
         const isFull = found.events.length > size
         const reached = isFull ? events.at(-1)?.position : found.reached && formatPosition(found.reached)
@@ -157,6 +160,18 @@ function parseFilter({ kinds, productId }: EventArguments): EventFilter {
   }
 }
 
+/**
+ * Returns what a key with these brands gets of an event; `null` is nothing. Where a reorganisation gave the product to another brand, the
+ * event is shown without it, and what else is read for it is read with the rights of the key.
+ */
+function viewOf(event: SubscriptionEvent, brands: Brands): SubscriptionEvent | null {
+  const isOwn = permits(brands, event.product)
+  const { keptFor } = event
+  if (brands === null || keptFor === null) return isOwn ? event : null
+  if (!keptFor.some((brand) => brands.includes(brand))) return null
+  return isOwn ? event : { ...event, product: null, loaders: null }
+}
+
 /** The source of Event, ProductTransferredEvent and ProductVerifiedEvent. All subscribers of an event share its loaders. */
 export type SubscriptionEvent = Readonly<{
   position: string
@@ -171,14 +186,22 @@ export type SubscriptionEvent = Readonly<{
   cause: AssetEvent | null
   verifiedAt: string
   verifiedBy: Owner | null
-  loaders: Loaders
+  /** The brands of an event that was taken back, and of its retraction; `null` stands for that of the product. */
+  keptFor: readonly string[] | null
+  /** `null` for a reader that does not have the product now. */
+  loaders: Loaders | null
 }>
 
 /** Creates the loader of payloads, once per event for all subscribers. `verifier` returns the current attestation signer. */
-export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex): LoadPayloads<SubscriptionEvent> {
-  async function loadOne(event: OutboxEvent, loaders: Loaders): Promise<SubscriptionEvent> {
+export function payloadLoader(
+  createLoaders: () => Loaders,
+  verifier: () => Hex,
+  outbox: Pick<OutboxStore, 'withRetracted'>,
+): LoadPayloads<SubscriptionEvent> {
+  type Found = ProductRow | IndexIncompleteError | null
+
+  async function loadOne(event: OutboxEvent, product: Found, loaders: Loaders): Promise<SubscriptionEvent> {
     const { position, topic, kind, retracts, at, tokenId } = event
-    const product = await loaders.productByToken.load(tokenId).catch(incompleteOf)
     const isUnknown = product instanceof IndexIncompleteError
     return {
       position,
@@ -192,14 +215,24 @@ export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex)
       cause: causeOf(event),
       verifiedAt: at,
       verifiedBy: topic === 'tap' ? toOwner(verifier()) : null,
+      keptFor: keptBrands(event),
       loaders,
     }
   }
 
   /** The reads of all events are batched. */
-  return (events) => {
+  return async (given) => {
     const loaders = createLoaders()
-    return Promise.all(events.map((event) => loadOne(event, loaders)))
+    const load = async ({ tokenId }: OutboxEvent): Promise<Found> =>
+      loaders.productByToken.load(tokenId).catch(incompleteOf)
+    const products = await Promise.all(given.map(load))
+    const brandOf = new Map(
+      products.flatMap((product) =>
+        product === null || product instanceof IndexIncompleteError ? [] : [[product.tokenId, product.brand] as const],
+      ),
+    )
+    const events = await outbox.withRetracted(given, (tokenId) => brandOf.get(tokenId) ?? null)
+    return Promise.all(events.map((event, index) => loadOne(event, products[index] ?? null, loaders)))
   }
 }
 

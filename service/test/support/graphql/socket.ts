@@ -55,6 +55,7 @@ export async function startSockets(
   const load = payloadLoader(
     () => createLoaders({ ...stores, products: { ...stores.products, byTokens } }),
     () => verifier.toLowerCase() as `0x${string}`,
+    outbox,
   )
   const dispatcher = await createEventDispatcher({
     outbox,
