@@ -3,56 +3,8 @@ import { describe, it } from 'node:test'
 import type { Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../assets/verdicts.ts'
 import type { TappedProduct } from './replay-ledger.ts'
-import { createResolveTap, getTapTokens, isPrefetch } from './resolve-tap.ts'
+import { createResolveTap } from './resolve-tap.ts'
 import type { TappedTag } from './verify-tap.ts'
-
-const headersOf = (headers: Readonly<Record<string, string>>) => (name: string) => headers[name]
-
-describe('a request that must not consume a tap', () => {
-  it('is a prefetch or a preview by any of the headers of browsers', () => {
-    for (const headers of [
-      { 'sec-purpose': 'prefetch;prerender' },
-      { purpose: 'prefetch' },
-      { 'x-purpose': 'preview' },
-      { 'x-moz': 'prefetch' },
-    ])
-      assert.equal(isPrefetch(headersOf(headers as Record<string, string>)), true, JSON.stringify(headers))
-    assert.equal(isPrefetch(headersOf({ 'sec-purpose': 'none' })), false)
-  })
-
-  it('comes from a robot that previews links in messages', () => {
-    for (const agent of [
-      'WhatsApp/2.23.20.0 A',
-      'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)',
-      'Twitterbot/1.0',
-      // iMessage
-      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0',
-      'Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)',
-      'TelegramBot (like TwitterBot)',
-    ])
-      assert.equal(isPrefetch(headersOf({ 'user-agent': agent })), true, agent)
-  })
-
-  it('is none of a person, also in the browser of an app', () => {
-    for (const agent of [
-      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1',
-      'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Mobile Safari/537.36',
-      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 [FBAN/FBIOS;FBAV/480.0]',
-      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Instagram 350.0',
-      'curl/8.9.1',
-      '',
-    ])
-      assert.equal(isPrefetch(headersOf({ 'user-agent': agent })), false, agent)
-  })
-})
-
-describe('the challenge of a tap', () => {
-  it('is taken from the header of an app before the cookie of a browser', () => {
-    const cookie = '__Host-tap-challenge=from-cookie'
-    assert.equal(getTapTokens(headersOf({ cookie })).challengeToken, 'from-cookie')
-    assert.equal(getTapTokens(headersOf({ cookie, 'x-tap-challenge': 'from-app' })).challengeToken, 'from-app')
-  })
-})
 
 const tag: TappedTag = {
   kind: 'tapped',

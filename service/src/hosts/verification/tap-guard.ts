@@ -5,22 +5,20 @@
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { quotaHeaders, methodRefused, preflight } from '../../http/responses.ts'
+import { resolveTapFor, type ForgeryLimiter, type ResolveTap, type TapOutcome } from '../../tap/resolve-tap.ts'
+import type { TapRequest } from '../../tap/verify-tap.ts'
+import { parseTapParameters } from '../../tap/parameters.ts'
+import { headerReader, rateLimited, rawQuery, type Env, type Headers, type RequestHelpers } from './request.ts'
 import {
   getTapTokens,
   isPrefetch,
   prefetchRefused,
-  resolveTapFor,
   tapCookies,
   tapCookiesOfFault,
   tapFailure,
   tapHeaders,
-  type ForgeryLimiter,
-  type ResolveTap,
-  type TapOutcome,
-} from '../../tap/resolve-tap.ts'
-import type { TapRequest } from '../../tap/verify-tap.ts'
-import { parseTapParameters } from '../../tap/parameters.ts'
-import { headerReader, rateLimited, rawQuery, type Env, type Headers, type RequestHelpers } from './request.ts'
+  type TapFailure,
+} from './tap-http.ts'
 
 export type TapRouteOptions = {
   readonly resolveTap: ResolveTap
@@ -39,8 +37,6 @@ export type TapVisit = {
   /** Consumes the tap, except for HEAD, which learns what a GET would. */
   readonly resolve: () => Promise<TapOutcome>
 }
-
-export type TapFailure = ReturnType<typeof tapFailure>
 
 /** Adds a tap route at a path, or below it when it ends with a slash. `reject` words an exception of `answer`. */
 export function tapRoute(

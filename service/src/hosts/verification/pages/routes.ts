@@ -20,16 +20,7 @@ import { faultNotice, hasSearch, noticePage, type Notice, type TapFate } from '.
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { productDocument } from '../../../passport/public/document.ts'
-import {
-  getTapTokens,
-  isKeptTap,
-  isPrefetch,
-  resolveTapFor,
-  tapCookies,
-  tapCookiesOfFault,
-  tapHeaders,
-  type TapOutcome,
-} from '../../../tap/resolve-tap.ts'
+import { resolveTapFor, UnresolvedTap, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { parseRawQuery, parseTapParameters } from '../../../tap/parameters.ts'
 import { nothingHere } from '../routes/asset.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
@@ -38,7 +29,8 @@ import { findOfBrand, findText, type LookupResult, type FindSite } from '../look
 import { readProduct } from '../product/records.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
 import { isRead, parseTokenIdSegment, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { type TapRouteOptions } from '../tap-guard.ts'
+import type { TapRouteOptions } from '../tap-guard.ts'
+import { getTapTokens, isPrefetch, tapCookies, tapCookiesOfFault, tapHeaders } from '../tap-http.ts'
 import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, openedOf, type Found, type ItemSite } from './item.ts'
@@ -119,7 +111,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   function faultResponse(visit: Visit, error: unknown, fate: TapFate): Response {
     const { code, status } = helpers.faultOf(error, visit.c)
-    const tap = isKeptTap(error) ? 'kept' : fate
+    const tap = error instanceof UnresolvedTap ? 'kept' : fate
     const response = noticeResponse(visit, status, faultNotice(code, tap))
     for (const cookie of tapCookiesOfFault(error)) response.headers.append('Set-Cookie', cookie)
     return response

@@ -12,7 +12,7 @@ import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { signedProfiles, snapshotClaims, snapshotOf, type SignedProfile } from '../../../passport/signing/signer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
-import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import type { TapOutcome } from '../../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../../tap/verify-tap.ts'
 import { parseRawQuery } from '../../../tap/parameters.ts'
 import {
@@ -23,7 +23,8 @@ import {
   type Headers,
   type RequestHelpers,
 } from '../request.ts'
-import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
+import { tapRoute, type TapRouteOptions } from '../tap-guard.ts'
+import { busyFailure, notConfigured, tapCookies, type TapFailure } from '../tap-http.ts'
 import { passportFor, type PassportSite, type ResolvedTap } from './document.ts'
 
 export type PassportRoutes = PassportSite &

@@ -6,10 +6,11 @@ import type { Context, Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { prefersPage } from '../../../http/accept.ts'
 import { errorResponse } from '../../../http/responses.ts'
-import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import type { TapOutcome } from '../../../tap/resolve-tap.ts'
 import { toTapPage } from '../pages/routes.ts'
 import { headerReader, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
+import { tapRoute, type TapRouteOptions } from '../tap-guard.ts'
+import { busyFailure, notConfigured, tapCookies, type TapFailure } from '../tap-http.ts'
 
 /** `contract` is the registry's address, EIP-55 checksummed. */
 export type VerifyRoutes = TapRouteOptions & { readonly contract: string }
