@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, instant } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { withHexColumns, type Stored } from './key.ts'
-import { gasCost, gasShare } from './ledger.ts'
+import { gasCost, gasShare, ofToken } from './ledger/table.ts'
 
 /** settled: paid. rejected: ended without a transfer. removed: paid, until a reorganisation took it away for good. pending: not decided. */
 export const outcomes = ['settled', 'rejected', 'removed', 'pending'] as const
@@ -57,7 +57,6 @@ const outcomeSql = `case ${outcomes.map((outcome) => `when ${conditions[outcome]
 const columns = `p.pk, ${instant('coalesce(p.settled_at, p.created_at)')} as time, ${outcomeSql} as outcome, p.payer, p.nonce,
   p.token_id::text as "assetId", case p.kind when 'deposit' then '0' else coalesce(p.amount, 0)::text end as units, p.kind, p.channel, p.tx_hash as transaction, p.block_number as block, p.reason,
   (select ${gasShare}::text from settlement s where s.pk = p.settlement and s.state = 'mined') as gas`
-const ours = 'p.chain_id = $1 and p.asset = $2'
 const fields = {
   outcome: outcomeSql,
   payer: `'0x' || encode(p.payer, 'hex')`,
@@ -79,7 +78,7 @@ export function createBook(
 
   /** Reads rows that meet `where`, whose parameters begin with $3. */
   async function read(where: string, values: readonly unknown[]): Promise<BookRow[]> {
-    const rows = await run<Stored<BookRow>>(`select ${columns} from payment p where ${ours} and ${where}`, values)
+    const rows = await run<Stored<BookRow>>(`select ${columns} from payment p where ${ofToken} and ${where}`, values)
     return rows.map(withHexColumns)
   }
 
@@ -165,7 +164,7 @@ export function createBook(
     const key = by.map((dimension) => (dimension === 'day' ? `''` : fields[dimension]))
     return run<Sums & { readonly key: readonly string[] }>(
       `with ended as materialized (select array[${key.join()}]::text[] as key, ${conditions.settled} as "isPaid", p.amount, p.settlement, p.kind
-           from payment p where ${ours} and p.settled_at >= $3 and p.settled_at < $4),
+           from payment p where ${ofToken} and p.settled_at >= $3 and p.settled_at < $4),
          shares as (select s.pk, ${gasShare} as gas from settlement s
            where s.pk in (select settlement from ended) and s.state = 'mined')
        select key, count(*) filter (where kind <> 'deposit') as payments,

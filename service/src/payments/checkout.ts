@@ -18,7 +18,8 @@ import {
   type PaymentOutcome,
 } from './errors.ts'
 import type { Head } from './heads.ts'
-import { parsePayload, type FoundRow, type PaymentRow } from './ledger.ts'
+import type { FoundRow } from './ledger/intake.ts'
+import { parsePayload, type PaymentRow } from './ledger/table.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
 import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'

@@ -11,7 +11,9 @@ import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, NonceSlots } from './facilitator/slots.ts'
 import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
-import { mostPruned, type PaymentRow, type RecentBlock } from './ledger.ts'
+import { mostPruned } from './ledger/ledger.ts'
+import type { RecentBlock } from './ledger/rechecks.ts'
+import type { PaymentRow } from './ledger/table.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200

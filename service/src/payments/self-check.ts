@@ -17,7 +17,7 @@ import { signerOf, type AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Heads } from './heads.ts'
-import type { PaymentLedger } from './ledger.ts'
+import type { PaymentLedger } from './ledger/ledger.ts'
 import { tokenAbi } from './on-chain.ts'
 import { highestUsualPrice, tokenDomain, type PaymentTerms } from './x402/terms.ts'
 

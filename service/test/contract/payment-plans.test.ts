@@ -6,7 +6,7 @@ import { hexToBytes } from '../../src/db/columns.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createChannelStore } from '../../src/payments/channels/store.ts'
 import { openHolder, type PaymentHolder } from '../../src/payments/holder.ts'
-import { createPaymentLedger } from '../../src/payments/ledger.ts'
+import { createPaymentLedger } from '../../src/payments/ledger/ledger.ts'
 import { testDatabases } from '../support/database/databases.ts'
 
 const [, postgres] = testDatabases()

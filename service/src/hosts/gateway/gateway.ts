@@ -30,7 +30,7 @@ import {
 import { createLocalFacilitator } from '../../payments/facilitator/local.ts'
 import { createRemoteFacilitator } from '../../payments/facilitator/remote.ts'
 import type { NonceSlots } from '../../payments/facilitator/slots.ts'
-import type { PaymentLedger } from '../../payments/ledger.ts'
+import type { PaymentLedger } from '../../payments/ledger/ledger.ts'
 import { createPaymentChain, type PaymentChain } from '../../payments/on-chain.ts'
 import { parseOrder } from '../../payments/order.ts'
 import { createReconciler } from '../../payments/reconcile.ts'

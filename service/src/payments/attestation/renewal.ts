@@ -1,6 +1,6 @@
 /** The renewal of a proof that was paid and did not arrive, for a later payment of its buyer (spec §4.8). */
 import { ledgerMs, paymentFailure, within, type PaymentOutcome } from '../errors.ts'
-import type { PaymentLedger } from '../ledger.ts'
+import type { PaymentLedger } from '../ledger/ledger.ts'
 import type { Order } from '../order.ts'
 import { withPayment, type Attest } from './attest.ts'
 

@@ -23,7 +23,8 @@ import {
   type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
-import type { FoundRow, PaymentLedger } from '../ledger.ts'
+import type { FoundRow } from '../ledger/intake.ts'
+import type { PaymentLedger } from '../ledger/ledger.ts'
 import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'

@@ -15,7 +15,7 @@ import type { AttestationKey } from '../../../src/payments/attestation/attest.ts
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { createNonceSlots } from '../../../src/payments/facilitator/slots.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
-import { createPaymentLedger } from '../../../src/payments/ledger.ts'
+import { createPaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import { serve } from '../http.ts'
 import { asset, payTo, price } from './buyer.ts'
 

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { testDatabases } from '../../test/support/database/databases.ts'
-import { hexToBytes } from '../db/columns.ts'
-import type { Database } from '../db/database.ts'
-import { openHolder, type PaymentHolder } from './holder.ts'
-import { createPaymentLedger, parsePayload, type NewPayment } from './ledger.ts'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import { hexToBytes } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
+import { openHolder, type PaymentHolder } from '../holder.ts'
+import type { NewPayment } from './intake.ts'
+import { createPaymentLedger } from './ledger.ts'
+import { parsePayload } from './table.ts'
 
 const bytes = (count: number): Hex => `0x${randomBytes(count).toString('hex')}`
 const newPayment = (): NewPayment => {
