@@ -11,8 +11,7 @@ import { gasCost, gasShare, ofToken } from './ledger/table.ts'
 /** settled: paid. rejected: ended without a transfer. removed: paid, until a reorganisation took it away for good. pending: not decided. */
 export const outcomes = ['settled', 'rejected', 'removed', 'pending'] as const
 type Outcome = (typeof outcomes)[number]
-const kinds = ['transfer', 'deposit', 'voucher'] as const
-type Kind = (typeof kinds)[number]
+type Kind = 'transfer' | 'deposit' | 'voucher'
 export const dimensions = ['day', 'outcome', 'payer', 'asset', 'kind'] as const
 export type Dimension = (typeof dimensions)[number]
 

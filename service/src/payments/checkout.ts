@@ -14,6 +14,7 @@ import {
   ledgerMs,
   saysUncharged,
   within,
+  type Attempted,
   type PaymentErrorCode,
   type PaymentOutcome,
 } from './errors.ts'
@@ -45,10 +46,7 @@ type CheckoutOptions = PaymentComponents & {
 export function createCheckout(options: CheckoutOptions) {
   const { ledger, chain, facilitator, attest, settlement, terms, count, log, now = Date.now } = options
   const { verifyMs = 5_000 } = options.deadlines ?? {}
-  const underway = new Map<
-    string,
-    { readonly request: CheckoutRequest; readonly outcome: Promise<PaymentOutcome | 'retry'> }
-  >()
+  const underway = new Map<string, { readonly request: CheckoutRequest; readonly outcome: Promise<Attempted> }>()
   const seconds = () => BigInt(Math.floor(now() / 1000))
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
@@ -83,7 +81,7 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Returns 'retry' when another process is working on this payment, or has just stopped. */
-  function attempt(request: CheckoutRequest): Promise<PaymentOutcome | 'retry'> {
+  function attempt(request: CheckoutRequest): Promise<Attempted> {
     const name = paymentName(keyOf(request))
     const joined = underway.get(name)
     if (joined !== undefined)
@@ -95,7 +93,7 @@ export function createCheckout(options: CheckoutOptions) {
     return outcome
   }
 
-  async function sell(request: CheckoutRequest): Promise<PaymentOutcome | 'retry'> {
+  async function sell(request: CheckoutRequest): Promise<Attempted> {
     const { requestHash } = request.order
     const { identifier } = request.presented
     const head = chain.heads.headOnTime() // needed only for a new payment, read meanwhile
@@ -124,10 +122,7 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
-  async function resume(
-    row: FoundRow,
-    { presented, order, closed }: CheckoutRequest,
-  ): Promise<PaymentOutcome | 'retry'> {
+  async function resume(row: FoundRow, { presented, order, closed }: CheckoutRequest): Promise<Attempted> {
     const { payment, identifier } = presented
     if (row.state === 'rejected')
       return (await findPaidLater(row, presented, order)) ?? paymentFailure(row.reason as PaymentErrorCode)
@@ -151,7 +146,7 @@ export function createCheckout(options: CheckoutOptions) {
     return isSame ? settlement.findPaidLater(row) : undefined
   }
 
-  async function proceed(row: PaymentRow, closed: AbortSignal): Promise<PaymentOutcome | 'retry'> {
+  async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Attempted> {
     const { payer, nonce } = row
     if (row.state === 'done' && row.answer !== null) {
       count('replayed')
@@ -164,7 +159,7 @@ export function createCheckout(options: CheckoutOptions) {
     return (await settlement.poll(toSettling(row))) ?? 'retry'
   }
 
-  async function begin(request: CheckoutRequest, head: Promise<Head>): Promise<PaymentOutcome | 'retry'> {
+  async function begin(request: CheckoutRequest, head: Promise<Head>): Promise<Attempted> {
     const { presented, order, closed } = request
     const { payment } = presented
     if (settlement.isRunning(keyOf(request))) return 'retry' // its row was deleted, so that it ends
@@ -188,7 +183,7 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Refuses a new payment. Where another process sells it, its transfer uses the payment up. */
-  async function refuse(request: CheckoutRequest, refusal: PaymentOutcome): Promise<PaymentOutcome | 'retry'> {
+  async function refuse(request: CheckoutRequest, refusal: PaymentOutcome): Promise<Attempted> {
     return (await isStored(request)) ? 'retry' : refusal
   }
 

@@ -42,6 +42,9 @@ export type PaymentOutcome =
       readonly isAbandoned?: true
     }
 
+/** The outcome of one attempt; `retry` while another process or request is at work on the same payment. */
+export type Attempted = PaymentOutcome | 'retry'
+
 export function paymentFailure(error: PaymentErrorCode, receipt?: PaymentReceipt): PaymentOutcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }
@@ -81,11 +84,8 @@ export function within<T>(milliseconds: number, error: PaymentErrorCode, work: P
   })
 }
 
-/** Repeats an attempt while another process or request is at work on the same payment. `until` is a moment of `performance.now()`. */
-export async function attemptUntil(
-  until: number,
-  attempt: () => Promise<PaymentOutcome | 'retry'>,
-): Promise<PaymentOutcome> {
+/** Repeats an attempt while its outcome is `retry`. `until` is a moment of `performance.now()`. */
+export async function attemptUntil(until: number, attempt: () => Promise<Attempted>): Promise<PaymentOutcome> {
   while (performance.now() < until) {
     const outcome = await attempt()
     if (outcome !== 'retry') return outcome

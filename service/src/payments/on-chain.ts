@@ -10,7 +10,8 @@ import { type BlockAt, hasCode, readContract } from '../chain/rpc/contract.ts'
 import { type BlockId, chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
 import { channelContract, encodeDeposit } from './channels/channel.ts'
-import { simulateBatch } from './facilitator/call-batch.ts'
+import { encodeAddress, encodeWord, padToWords } from '../lib/words.ts'
+import { simulateBatch, type Call } from './facilitator/call-batch.ts'
 import { createHeads } from './heads.ts'
 import type { Payment } from './x402/payment.ts'
 
@@ -21,7 +22,6 @@ export const tokenAbi = parseAbi([
   'function DOMAIN_SEPARATOR() view returns (bytes32)',
   'function balanceOf(address) view returns (uint256)',
   'function authorizationState(address, bytes32) view returns (bool)',
-  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
   'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
   'event Transfer(address indexed from, address indexed to, uint256 value)',
@@ -58,8 +58,8 @@ type MinedReceipt = { readonly blockHash: Hex; readonly blockNumber: Hex; readon
 const logRange = 2_000n
 const maxRanges = 25
 /** Gas that a payment may take, with the wallet's check of its signature. */
-export const transferGas = 250_000
-export const depositGas = 400_000
+const transferGas = 250_000
+const depositGas = 400_000
 /** Gas for a wallet to check a signature: enough for a WebAuthn key that is checked in Solidity. */
 const walletGas = 1_000_000
 
@@ -159,17 +159,8 @@ export function createPaymentChain({
 
   /** Returns why the token would reject this authorization now; undefined if it would accept it. */
   async function rejectionReason(payment: Payment): Promise<RejectionReason | undefined> {
-    const { from, to, value, validAfter, validBefore, nonce, signature, deposit } = payment
-    const args = [from, to, value, validAfter, validBefore, nonce, signature] as const
-    const call =
-      deposit === undefined
-        ? {
-            target: asset,
-            data: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithAuthorization', args }),
-          }
-        : { target: channelContract, data: encodeDeposit(deposit, payment) }
-    const gasLimit = deposit === undefined ? transferGas : depositGas
-    const [report] = await simulateBatch(pending, [{ ...call, gasLimit }], undefined)
+    const { from, value, nonce } = payment
+    const [report] = await simulateBatch(pending, [executionOf(payment, asset)], undefined)
     if (report?.ok === true) return undefined
     // Read afterwards, because money that is spent meanwhile stays spent.
     const used = await readContract(pending, { ...token, functionName: 'authorizationState', args: [from, nonce] })
@@ -210,6 +201,21 @@ export function createPaymentChain({
       return requireQuantity(await rpc('eth_chainId')) === BigInt(chainId)
     },
   }
+}
+
+/** The selector of `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`. */
+const transferSelector = '0xcf092995'
+
+/** Returns the call that executes a payment in the token `asset`. It is encoded by hand, because each payment needs it. */
+export function executionOf(payment: Payment, asset: Hex): Call {
+  const { from, to, value, validAfter, validBefore, nonce, signature, deposit } = payment
+  if (deposit !== undefined)
+    return { target: channelContract, gasLimit: depositGas, data: encodeDeposit(deposit, payment) }
+  const bytes = signature.slice(2)
+  const data =
+    `${transferSelector}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}` +
+    `${encodeWord(validBefore)}${nonce.slice(2)}${encodeWord(224)}${encodeWord(bytes.length / 2)}${padToWords(bytes)}`
+  return { target: asset, gasLimit: transferGas, data: data as Hex }
 }
 
 /**

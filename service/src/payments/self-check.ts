@@ -153,13 +153,11 @@ const saleChecks = {
   },
 
   async token({ rpc, terms }) {
-    const read = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
-      readContract(rpc, { to: terms.asset, abi: tokenAbi, functionName, args: [] })
     if (!(await hasCode(rpc, terms.asset))) return wrong('There is no contract at the payment token’s address.')
     // A contract that lacks one of them is not the token.
     const [name, version, decimals, separator] = await Promise.all(
-      (['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const).map((property) =>
-        read(property).catch(ifAbsent(null)),
+      (['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const).map((functionName) =>
+        readContract(rpc, { to: terms.asset, abi: tokenAbi, functionName, args: [] }).catch(ifAbsent(null)),
       ),
     )
     const right =
@@ -186,9 +184,7 @@ const saleChecks = {
 
   async gas({ rpc, facilitatorAddresses, onBalance }) {
     if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
-    const balances = await Promise.all(
-      facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)),
-    )
+    const balances = await Promise.all(facilitatorAddresses.map((address) => balanceOf(rpc, address)))
     for (const [index, address] of facilitatorAddresses.entries()) onBalance?.(address, balances[index] ?? 0n)
     return balances.some((balance) => balance < lowGas)
       ? missing('An account of the facilitator is short of ether.')
@@ -227,7 +223,7 @@ const checks = {
     const [count, holdsCode, balance, holdsRole] = await Promise.all([
       rpc('eth_getTransactionCount', [address, 'latest']).then(requireQuantity),
       hasCode(rpc, address),
-      rpc('eth_getBalance', [address, 'latest']).then(requireQuantity),
+      balanceOf(rpc, address),
       holdsAnyRole(rpc, contract, address),
     ])
     if (count > 0n || holdsCode) return wrong('The attestation key has sent transactions or holds code.')
@@ -250,13 +246,15 @@ async function nextSettlement({ rpc, facilitatorAddresses }: SaleOptions): Promi
   if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
   const [gasPrice, ...balances] = await Promise.all([
     rpc('eth_gasPrice').then(requireQuantity),
-    ...facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)),
+    ...facilitatorAddresses.map((address) => balanceOf(rpc, address)),
   ])
   if (2n * gasPrice > feeLimit) return missing('The price of gas is above the limit.')
   return balances.some((balance) => balance >= settlementGas * gasPrice)
     ? ok('An account of the facilitator pays for a settlement.')
     : missing('No account of the facilitator can pay for a settlement.')
 }
+
+const balanceOf = (rpc: RpcClient, address: Hex) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)
 
 const roles: readonly Hex[] = [
   `0x${'0'.repeat(64)}`,

@@ -1,5 +1,5 @@
 /** The renewal of a proof that was paid and did not arrive, for a later payment of its buyer (spec §4.8). */
-import { ledgerMs, paymentFailure, within, type PaymentOutcome } from '../errors.ts'
+import { ledgerMs, paymentFailure, within, type Attempted, type PaymentOutcome } from '../errors.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
 import type { Order } from '../order.ts'
 import { withPayment, type Attest } from './attest.ts'
@@ -11,7 +11,7 @@ type Parts = { readonly ledger: Pick<PaymentLedger, 'renew'>; readonly attest: A
  * Returns the stored proof where it states what is true now. Else it returns a new one under the same payment, and stores it first, so that
  * every repeat gets that. Returns 'retry' where another process was first. Throws the GatewayFault of a purchase.
  */
-export async function renewed(sold: Sold, order: Order, { ledger, attest }: Parts): Promise<PaymentOutcome | 'retry'> {
+export async function renewed(sold: Sold, order: Order, { ledger, attest }: Parts): Promise<Attempted> {
   const proof = await attest(order, sold.body)
   if (proof === null) return paymentFailure('asset_not_found')
   if (proof === sold.body) return sold

@@ -9,7 +9,7 @@ import { chainName } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
 import { renewed } from '../attestation/renewal.ts'
-import type { Checkout } from '../checkout.ts'
+import type { Checkout, CheckoutRequest } from '../checkout.ts'
 import {
   abandoned,
   attemptUntil,
@@ -19,13 +19,13 @@ import {
   ledgerMs,
   saysUncharged,
   within,
+  type Attempted,
   type PaymentErrorCode,
   type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
 import type { FoundRow } from '../ledger/intake.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
-import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
 import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presented.ts'
@@ -37,14 +37,7 @@ const pollMs = 400
 /** Longest lag of a provider behind a deposit that was mined for an earlier request, in milliseconds. */
 const lagMs = 4_000
 
-export type VoucherRequest = {
-  readonly voucher: PresentedVoucher
-  readonly order: Order
-  /** A moment of `performance.now()` after which the response is sent in any case. */
-  readonly until: number
-  /** Aborts when the buyer has disconnected. */
-  readonly closed: AbortSignal
-}
+export type VoucherRequest = Omit<CheckoutRequest, 'presented'> & { readonly voucher: PresentedVoucher }
 export type ChannelSales = ReturnType<typeof createChannelSales>
 
 type ChannelSalesOptions = {
@@ -62,10 +55,7 @@ type ChannelSalesOptions = {
 
 export function createChannelSales(options: ChannelSalesOptions) {
   const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
-  const underway = new Map<
-    Hex,
-    { readonly request: VoucherRequest; readonly outcome: Promise<PaymentOutcome | 'retry'> }
-  >()
+  const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Attempted> }>()
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
   /** Sells the proof, or answers from the ledger. Throws a GatewayFault. */
@@ -76,7 +66,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /** One voucher is at work once in a process, so that a flood of the same one makes one proof. */
-  async function attempt(request: VoucherRequest): Promise<PaymentOutcome | 'retry'> {
+  async function attempt(request: VoucherRequest): Promise<Attempted> {
     const { nonce } = request.voucher.key
     const joined = underway.get(nonce)
     if (joined !== undefined) {
@@ -97,7 +87,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     throw rows.some((row) => row !== undefined) ? new GatewayFault('settlement_pending', { cause: fault }) : fault
   }
 
-  async function sell(request: VoucherRequest): Promise<PaymentOutcome | 'retry'> {
+  async function sell(request: VoucherRequest): Promise<Attempted> {
     const { voucher, order, closed } = request
     const { requestHash } = order
     const { key, identifier } = voucher
@@ -152,10 +142,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /** Answers a purchase that was made. It was made by this voucher, or by an earlier one of the same account that did not get its proof. */
-  async function answerFrom(
-    row: FoundRow,
-    { voucher, order }: VoucherRequest,
-  ): Promise<PaymentOutcome | 'retry' | undefined> {
+  async function answerFrom(row: FoundRow, { voucher, order }: VoucherRequest): Promise<Attempted | undefined> {
     const { key, identifier, cumulative } = voucher
     const isSame = row.nonce === key.nonce
     // Vouchers for other sellers are public once they are claimed, and so are those to this seller through another service.

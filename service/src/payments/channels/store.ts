@@ -122,11 +122,8 @@ export function createChannelStore(database: Pick<Database, 'query'>, { chainId,
           numbers(states.map(({ block }) => block)),
         ],
       )
-      const found = new Map(rows.map((row) => [bytesToHex(row.id), row]))
-      return reads.map(({ id }) => {
-        const row = found.get(id)
-        return row && toChannel(row)
-      })
+      const found = new Map(rows.map((row) => [bytesToHex(row.id), toChannel(row)]))
+      return reads.map(({ id }) => found.get(id))
     },
 
     /**
@@ -214,18 +211,15 @@ export async function channelFigures(
   database: Pick<Database, 'query'>,
   { chainId, asset }: { readonly chainId: number; readonly asset: Hex },
 ): Promise<ChannelFigures> {
-  const [row] = await database.query<Record<keyof ChannelFigures, string | number>>(
-    `select count(*)::text as channels, coalesce(sum(balance - claimed), 0)::text as balance,
-       coalesce(sum(${claimable}) filter (where ${isClaimable}), 0)::text as unclaimed,
-       coalesce(sum(greatest(charged - balance, 0)), 0)::text as uncovered,
+  const [sums] = await database.query<ChannelFigures>(
+    `select count(*)::float8 as channels, coalesce(sum(balance - claimed), 0)::float8 as balance,
+       coalesce(sum(${claimable}) filter (where ${isClaimable}), 0)::float8 as unclaimed,
+       coalesce(sum(greatest(charged - balance, 0)), 0)::float8 as uncovered,
        coalesce(extract(epoch from clock_timestamp() - min(unclaimed_since) filter (where ${isClaimable})), 0)::float8 as "oldestSeconds"
      from channel where chain_id = $1 and asset = $2`,
     [chainId, hexToBytes(asset)],
   )
-  const [channels, balance, unclaimed, uncovered, oldestSeconds] = (
-    ['channels', 'balance', 'unclaimed', 'uncovered', 'oldestSeconds'] as const
-  ).map((name) => Number(row?.[name] ?? 0)) as [number, number, number, number, number]
-  return { channels, balance, unclaimed, uncovered, oldestSeconds }
+  return sums as ChannelFigures // an aggregate has one row
 }
 
 /** Returns the claim of what was sold through a channel and its deposit covers, or null for none. */

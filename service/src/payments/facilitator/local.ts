@@ -9,11 +9,9 @@ import { createBatcher } from '../../lib/async/batch.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { Log } from '../../lib/log.ts'
-import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
 import { GatewayFault, type PaymentErrorCode } from '../errors.ts'
-import { channelContract, encodeDeposit } from '../channels/channel.ts'
 import { paymentName } from '../key.ts'
-import { depositGas, onPendingBlock, type PaymentChain, transferGas } from '../on-chain.ts'
+import { executionOf, onPendingBlock, type PaymentChain } from '../on-chain.ts'
 import { checkSignature, paymentDigest, type Payment } from '../x402/payment.ts'
 import type { PaymentTerms } from '../x402/terms.ts'
 import { simulateBatch, type Call } from './call-batch.ts'
@@ -49,21 +47,11 @@ const callSeconds = 3_600n
 const noCode: ReadonlySet<string> = new Set([`0x${'0'.repeat(64)}`, keccak256('0x')])
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
-  const {
-    rpc: provider,
-    chain,
-    accounts,
-    slots,
-    terms,
-    walletFactories,
-    log,
-    followMs = 20_000,
-    missingSeconds,
-  } = options
-  const rpc = onPendingBlock(provider)
-  const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log, missingSeconds })
+  const { chain, slots, terms, followMs = 20_000 } = options
+  const rpc = onPendingBlock(options.rpc)
+  const sender = createSender({ ...options, heads: chain.heads })
   const exposure = createExposure({ balance: chain.balance })
-  const factories = new Set<string>(walletFactories)
+  const factories = new Set<string>(options.walletFactories)
   /** Assessments of payments between their check and their settlement. */
   const assessed = new WeakMap<Payment, Assessment>()
   /** Payments that wait to be sent, or to be mined. */
@@ -248,22 +236,12 @@ function parseSignature(signature: Hex): { readonly signature: Hex; readonly fac
   }
 }
 
-/** The selector of `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`. */
-const transferSelector = '0xcf092995'
-
 /**
  * Returns the calls that settle a payment. They are the deployment of its wallet, unless the payer signed as an account, then the transfer.
  */
 function toCalls(payment: Payment, terms: PaymentTerms): Call[] {
-  const { from, to, value, validAfter, validBefore, nonce, deposit } = payment
-  if (deposit !== undefined)
-    return [{ target: channelContract, gasLimit: depositGas, data: encodeDeposit(deposit, payment) }]
   const { factory, signature: inner } = parseSignature(payment.signature)
-  const bytes = inner.slice(2)
-  const data =
-    `${transferSelector}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}` +
-    `${encodeWord(validBefore)}${nonce.slice(2)}${encodeWord(224)}${encodeWord(bytes.length / 2)}${padToWords(bytes)}`
-  const transfer: Call = { target: terms.asset, gasLimit: transferGas, data: data as Hex }
+  const transfer = executionOf({ ...payment, signature: inner }, terms.asset)
   if (factory === undefined) return [transfer]
   const isAccount = inner.length === 132 && checkSignature({ ...payment, signature: inner }, terms) === undefined
   return isAccount ? [transfer] : [factory, transfer]

@@ -80,17 +80,18 @@ export function createNonceSlots(
     return { pk: made.pk, sender, nonce, raw, hashes: [hash] }
   }
 
+  async function select(where: string, values: readonly unknown[] = []): Promise<Slot[]> {
+    const text = `select pk, sender, nonce, raw, hashes from settlement s where chain_id = $1 and ${where}`
+    return (await database.query<Row>(text, [chainId, ...values])).map(parseSlot)
+  }
+
   return {
     /**
      * Assigns the lowest free nonce of the account from `count` on, and stores what `sign` makes of it. Both are in one transaction under
      * the account's lock. `members` are the payments that it settles.
      */
     async assign(
-      {
-        sender,
-        count,
-        members,
-      }: { readonly sender: Hex; readonly count: number; readonly members: readonly PaymentKey[] },
+      { sender, count, members }: Pick<Slot, 'sender'> & { count: number; members: readonly PaymentKey[] },
       sign: (nonce: number) => Promise<Signed>,
     ): Promise<Slot> {
       return database.transaction(async (sql) => {
@@ -136,23 +137,12 @@ export function createNonceSlots(
     },
 
     /** Returns the newest transactions that count as lost, although they are those of paid payments. */
-    async lostButPaid(): Promise<Slot[]> {
-      const rows = await database.query<Omit<Row, 'validBefore'>>(
-        `select pk, sender, nonce, raw, hashes from settlement s where state = 'lost' and chain_id = $1 and exists (select from payment p
-           where p.settlement = s.pk and p.state = 'done' and p.tx_hash = any(s.hashes)) order by sent_at desc limit 100`,
-        [chainId],
-      )
-      return rows.map(parseSlot)
-    },
+    lostButPaid: (): Promise<Slot[]> =>
+      select(`state = 'lost' and exists (select from payment p
+        where p.settlement = s.pk and p.state = 'done' and p.tx_hash = any(s.hashes)) order by sent_at desc limit 100`),
 
     /** Returns the transactions that were mined in a block. */
-    async minedIn({ hash }: BlockId): Promise<Slot[]> {
-      const rows = await database.query<Omit<Row, 'validBefore'>>(
-        `select pk, sender, nonce, raw, hashes from settlement where block_hash = $1 and chain_id = $2 and ${isMinedLately}`,
-        [hexToBytes(hash), chainId],
-      )
-      return rows.map(parseSlot)
-    },
+    minedIn: ({ hash }: BlockId): Promise<Slot[]> => select(`block_hash = $2 and ${isMinedLately}`, [hexToBytes(hash)]),
 
     /** Moves a mined transaction to the block that a reorganisation has put it into. */
     async moved(slot: Slot, found: MinedSlot): Promise<void> {
@@ -188,7 +178,7 @@ export function createNonceSlots(
       senders: readonly Hex[],
       followed: readonly bigint[],
     ): Promise<(Slot & { readonly validBefore: bigint })[]> {
-      const rows = await database.query<Row>(
+      const rows = await database.query<Row & { readonly validBefore: string }>(
         `with adopted as (update settlement set holder = ${holder.number}, sent_at = clock_timestamp()
            where chain_id = $1 and sender = any($2::bytea[]) and state = 'pending'
              and (not ${holder.isAlive} or holder = ${holder.number} and pk <> all($3::bigint[]) and ${unanswered})
@@ -208,17 +198,10 @@ type Row = {
   readonly nonce: bigint
   readonly raw: Uint8Array
   readonly hashes: readonly Uint8Array[]
-  readonly validBefore: string
 }
 
-function parseSlot({ pk, sender, nonce, raw, hashes }: Omit<Row, 'validBefore'>): Slot {
-  return {
-    pk,
-    sender: bytesToHex(sender),
-    nonce: Number(nonce),
-    raw: bytesToHex(raw),
-    hashes: hashes.map(bytesToHex),
-  }
+function parseSlot({ pk, sender, nonce, raw, hashes }: Row): Slot {
+  return { pk, sender: bytesToHex(sender), nonce: Number(nonce), raw: bytesToHex(raw), hashes: hashes.map(bytesToHex) }
 }
 
 /** SQL that sets where a transaction was mined and what it cost; the values of its parameters. */
