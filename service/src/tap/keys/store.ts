@@ -231,47 +231,49 @@ export async function openTagKeyStore({
     return record
   }
 
-  async function add(id: string, make: () => Promise<BatchKeyRecord>): Promise<Created> {
-    if (keyFile === null) return { ok: false, error: noKek }
+  /** Runs a change of the key file. Returns the sentence of a `KeyFileError`. */
+  async function changed(change: (options: KeyFileOptions) => Promise<BatchKeyRecord>): Promise<Created> {
     try {
-      await makeFolder(folder)
-      await reload()
-      if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
-      // The application masters are written first: the chips of a batch without them could never be changed again.
-      const record = await make()
-      await assertOwn(record)
-      await write([...records(), record], keyFile)
-      await share(record)
-      return { ok: true, value: record }
+      if (keyFile === null) throw new KeyFileError(noKek)
+      return { ok: true, value: await change(keyFile) }
     } catch (error) {
       if (error instanceof KeyFileError) return { ok: false, error: error.message }
       throw error
     }
   }
 
-  async function rekey(changed: BatchRecord): Promise<Created> {
-    if (keyFile === null) return { ok: false, error: noKek }
-    try {
+  const add = (id: string, make: () => Promise<BatchKeyRecord>) =>
+    changed(async (options) => {
+      await makeFolder(folder)
       await reload()
-      const former = loaded.get(changed.id)
-      if (former === undefined) return { ok: false, error: `The keys of batch ${changed.id} are not here.` }
-      if (former.record.fileMaster === null)
-        return { ok: false, error: `The keys of batch ${changed.id} are in a token: make another batch instead.` }
-      // The batch may have been revoked while its new keys were proved.
-      const record = { ...changed, status: former.record.status }
-      const row = rows.find(({ id }) => id === record.id)
-      if (row !== undefined && row.epoch !== record.epoch)
-        return { ok: false, error: `Batch ${row.id} has epoch ${row.epoch} in the database, and ${record.epoch} here.` }
+      if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
+      // The application masters are written first: the chips of a batch without them could never be changed again.
+      const record = await make()
       await assertOwn(record)
-      const next = records().map((known) => (known.id === record.id ? record : known))
-      await write(next, keyFile)
+      await write([...records(), record], options)
+      await share(record)
+      return record
+    })
+
+  const rekey = (given: BatchRecord) =>
+    changed(async (options) => {
+      const { id } = given
+      await reload()
+      const former = loaded.get(id)
+      if (former === undefined) throw new KeyFileError(`The keys of batch ${id} are not here.`)
+      if (former.record.fileMaster === null)
+        throw new KeyFileError(`The keys of batch ${id} are in a token: make another batch instead.`)
+      // The batch may have been revoked while its new keys were proved.
+      const record = { ...given, status: former.record.status }
+      const row = rows.find((one) => one.id === id)
+      if (row !== undefined && row.epoch !== record.epoch)
+        throw new KeyFileError(`Batch ${id} has epoch ${row.epoch} in the database, and ${record.epoch} here.`)
+      await assertOwn(record)
+      const next = records().map((known) => (known.id === id ? record : known))
+      await write(next, options)
       await share(record, [...fingerprintsOf(row), former.fingerprint])
-      return { ok: true, value: record }
-    } catch (error) {
-      if (error instanceof KeyFileError) return { ok: false, error: error.message }
-      throw error
-    }
-  }
+      return record
+    })
 
   /** The status is read under the lock of the files, so that the last writer has the last status. */
   async function writeStatus(id: string): Promise<void> {

@@ -156,7 +156,7 @@ async function bestMatch(reading: Reading, meta: Suspect, files: readonly Suspec
   for (const file of files) {
     for (const macInput of ['empty', 'picc', 'text'] as const) {
       const input = macInput === 'text' ? utf8ToBytes(reading.between) : macInputBytes(macInput, reading.picc)
-      if (!(await isSigned(file.key, vector, input, reading))) continue
+      if (!isMacValid(await file.key.cmac(vector), input, reading.cmac)) continue
       const found = mistakes(meta, file, macInput, block)
       if (best !== null && best.mistakes.length <= found.length) continue
       const facts = {
@@ -171,10 +171,6 @@ async function bestMatch(reading: Reading, meta: Suspect, files: readonly Suspec
     }
   }
   return best
-}
-
-async function isSigned(key: AesKeyRef, vector: Uint8Array, input: Uint8Array, { cmac }: Reading): Promise<boolean> {
-  return isMacValid(await key.cmac(vector), input, cmac)
 }
 
 function mistakes(meta: Suspect, file: Suspect, macInput: MacInput | 'text', block: Block): Finding[] {

@@ -7,6 +7,7 @@ import { type AesKeyRef, createAesKey } from '../sun/aes.ts'
 import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { toHex, join, littleEndian } from '../bytes.ts'
 import { sessionVector, sunMac } from '../sun/sun.ts'
+import { plainCommands } from './personalise.ts'
 import { parseFileUrl, type TagTemplate } from './template.ts'
 import { chipKeys, type BatchKeyRecord } from '../keys/batch.ts'
 
@@ -89,7 +90,8 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
   return {
     transmit,
     tap: () => {
-      for (const select of [selectApplication, selectAddressFile]) transmit(select)
+      transmit(plainCommands.selectApplication)
+      transmit(plainCommands.selectAddressFile)
       const answer = transmit(readAll)
       return answer.length > 2 ? parseFileUrl(answer.subarray(0, -2)) : null
     },
@@ -124,8 +126,6 @@ const fileNames: Readonly<Record<string, 'application' | 'capabilities' | 'addre
   E103: 'capabilities',
   E104: 'address',
 }
-const selectApplication = hexToBytes('00A4040C07D276000085010100')
-const selectAddressFile = hexToBytes('00A4000C02E104')
 const readAll = hexToBytes('00B0000000')
 const capabilityContainer = hexToBytes('001720010000FF0406E104010000000506E10500808283')
 
