@@ -72,5 +72,5 @@ function openVerdicts(rpcUrl: string, contract: Hex) {
   const source = createChainSource({ ...chain, contract, chainId, log: silent })
   const assets = createAssetReader({ ...chain, source, contract, log: silent })
   const metadata = { get: async () => undefined }
-  return createVerdicts({ assets, metadata, contract, chainId, maxEntries: chain.cacheEntries, log: silent })
+  return createVerdicts({ assets, metadata, contract, maxEntries: chain.cacheEntries, log: silent })
 }

@@ -65,7 +65,7 @@ function instantTools(): Tools {
     readByTag: () => Promise.reject(new Error('There are no tags here.')),
   }
   const metadata = { get: async () => undefined }
-  const verdicts = createVerdicts({ assets, metadata, contract, chainId: 84532, maxEntries: 10_000, log: silent })
+  const verdicts = createVerdicts({ assets, metadata, contract, maxEntries: 10_000, log: silent })
   const histories = () => Promise.reject(new Error('There is no index here.'))
   return createTools({ verdicts, histories, contract, log: silent })
 }

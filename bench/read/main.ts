@@ -119,7 +119,6 @@ async function coldReads(): Promise<void> {
       assets: reader,
       metadata: { get: async () => undefined },
       contract: world.contract as Hex,
-      chainId,
       maxEntries: 1,
       log: silent,
     })

@@ -166,7 +166,6 @@ export async function openComponents(
     assets: reader,
     metadata: metadataTexts,
     contract,
-    chainId,
     maxEntries: config.chain.cacheEntries,
     // The embedded database is in this process, so that it cannot hang alone.
     textTimeoutMs: database.dialect === 'pglite' ? Infinity : deadlines?.textTimeoutMs,
@@ -174,7 +173,7 @@ export async function openComponents(
   })
   const proofs =
     config.proofBundle && codeHash !== undefined
-      ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
+      ? createProofBundles({ source, contract, codeHash, recordsSlot })
       : undefined
 
   const indexer = opened.adopt(
@@ -206,10 +205,9 @@ export async function openComponents(
     index: indexer,
     store: historyRows,
     contract,
-    chainId,
     log: log.child('indexer'),
   })
-  const stateChanges = createStateChanges({ store: historyRows, contract, chainId, log: log.child('indexer') })
+  const stateChanges = createStateChanges({ store: historyRows, contract, log: log.child('indexer') })
   const minters = createMinters({ assets: reader, index: indexer, store: historyRows })
   const lists = opened.adopt(openLists(config, database, log), (it) => it.close())
   const statusIndexes = statusStore(database)

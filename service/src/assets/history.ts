@@ -4,7 +4,7 @@
  * `owner_commitment`, and the zero address is left out.
  */
 import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, ownerCommitment } from '@touchstone/verdict'
-import type { BlockId } from '../domain/chain.ts'
+import { type BlockId, chainId } from '../domain/chain.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import type { HistoryStore } from '../index/history.ts'
 import { projectAssets } from '../index/project.ts'
@@ -61,17 +61,15 @@ const mostEvents = 1_000
 type HistoriesOptions = {
   readonly assets: {
     readonly read: (tokenId: bigint) => Promise<Reading>
-    /** Returns whether each change of a record emits an event. */
     readonly emitsChanges: () => Promise<boolean>
   }
   readonly index: { readonly until: (blockNumber: bigint, withinMs: number) => Promise<boolean> }
   readonly store: Pick<HistoryStore, 'of'>
   readonly contract: Hex
-  readonly chainId: number
   readonly log: Log
 }
 
-export function createHistories({ assets, index, store, contract, chainId, log }: HistoriesOptions): Histories {
+export function createHistories({ assets, index, store, contract, log }: HistoriesOptions): Histories {
   async function rowsUpTo(tokenId: bigint, block: BlockId): Promise<readonly AssetEvent[] | HistoryGap> {
     if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
     const indexed = await store.of(tokenId, mostEvents + 1, block.number)
@@ -89,7 +87,7 @@ export function createHistories({ assets, index, store, contract, chainId, log }
       return 'INDEX_UNAVAILABLE'
     })
     if (typeof rows === 'string') return { available: false, block, reason: rows }
-    const events = toEvents(rows, { contract, chainId, tokenId })
+    const events = toEvents(rows, { contract, tokenId })
     const isWhole = events[0]?.type === 'AssetMinted' && leadsTo(asset.record.state, events)
     if (isWhole && endsAt(asset, rows, emitsChanges)) return { available: true, block, events }
     log.warn('history does not lead to the present record', { tokenId, block: block.number })
@@ -113,9 +111,8 @@ export type StateChanges = (tokenId: bigint, reading: TimedReading) => Promise<r
 export function createStateChanges({
   store,
   contract,
-  chainId,
   log,
-}: Pick<HistoriesOptions, 'contract' | 'chainId' | 'log'> & {
+}: Pick<HistoriesOptions, 'contract' | 'log'> & {
   readonly store: Pick<HistoryStore, 'changes'>
 }): StateChanges {
   return async (tokenId, { asset: { record }, block }) => {
@@ -125,7 +122,7 @@ export function createStateChanges({
       const { cursor, rows } = indexed
       if (cursor.number < block.number && cursor.time <= record.timestamp) return null
       if (rows.some(({ timestamp }) => timestamp > record.timestamp)) return null // of another branch
-      const events = toEvents(rows, { contract, chainId, tokenId })
+      const events = toEvents(rows, { contract, tokenId })
       return leadsTo(record.state, events) ? events : null
     } catch (error) {
       log.warn('changes of state not read', { tokenId, reason: reasonOf(error) })
@@ -152,14 +149,7 @@ function agrees(block: BlockId, indexed: NonNullable<Indexed>): boolean {
   return !places.some(({ number, hash }) => number === block.number && hash !== block.hash)
 }
 
-/**
- * Returns the account that minted each token: one of `accounts`, or null for any other. A token without a mint in the index is left out.
- * Throws HISTORY_UNAVAILABLE when the index has not come to the newest block, and CHAIN_UNAVAILABLE when the chain cannot be read.
- */
-export type Minters = (
-  tokenIds: readonly bigint[],
-  accounts: readonly Hex[],
-) => Promise<ReadonlyMap<bigint, Hex | null>>
+export type Minters = ReturnType<typeof createMinters>
 
 export function createMinters({
   assets,
@@ -167,8 +157,12 @@ export function createMinters({
   store,
 }: Pick<HistoriesOptions, 'assets' | 'index'> & {
   readonly store: Pick<HistoryStore, 'of' | 'mintersOf'>
-}): Minters {
-  return async (tokenIds, accounts) => {
+}) {
+  /**
+   * Returns the account that minted each token: one of `accounts`, or null for any other. A token without a mint in the index is left out.
+   * Throws HISTORY_UNAVAILABLE when the index has not come to the newest block, and CHAIN_UNAVAILABLE when the chain cannot be read.
+   */
+  return async (tokenIds: readonly bigint[], accounts: readonly Hex[]): Promise<ReadonlyMap<bigint, Hex | null>> => {
     const [first] = tokenIds
     if (first === undefined) return new Map()
     const { block } = await assets.read(first)
@@ -193,10 +187,10 @@ const types = new Map(
 
 function toEvents(
   rows: readonly AssetEvent[],
-  token: { readonly contract: Hex; readonly chainId: number; readonly tokenId: bigint },
+  token: { readonly contract: Hex; readonly tokenId: bigint },
 ): readonly HistoryEvent[] {
   // A commitment costs 20 µs. A thousand events have three each, and most are of the same account.
-  const commit = memoize((owner: Hex) => ({ to: ownerCommitment({ ...token, owner }) ?? undefined }), {
+  const commit = memoize((owner: Hex) => ({ to: ownerCommitment({ chainId, ...token, owner }) ?? undefined }), {
     max: mostEvents,
   })
   return rows.flatMap((row) => {

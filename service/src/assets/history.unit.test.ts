@@ -42,7 +42,6 @@ describe('the history of a token with a thousand events', () => {
       index: { until: async () => true },
       store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows }) },
       contract: `0x${'c'.repeat(40)}`,
-      chainId: 84532,
       log: createLog(() => {}, 'silent'),
     })
     const { mock } = t.mock.method(globalThis, 'BigInt')
@@ -73,7 +72,6 @@ describe('a history of which the log of one change was missed', () => {
       index: { until: async () => true },
       store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows: events }) },
       contract: `0x${'c'.repeat(40)}`,
-      chainId: 84532,
       log: createLog(() => {}, 'silent'),
     })
     const history = await histories(7n, { asset, block })
@@ -112,7 +110,6 @@ describe('the changes of state alone', () => {
         }),
       },
       contract: `0x${'c'.repeat(40)}`,
-      chainId: 84532,
       log: createLog(() => {}, 'silent'),
     })(7n, { asset: { record: { state: 3, timestamp } }, block })
 

@@ -13,7 +13,7 @@ import {
   type ProofBundle,
   type RpcHeader,
 } from '@touchstone/verdict'
-import { type BlockId, headPausesMs } from '../domain/chain.ts'
+import { type BlockId, chainId, headPausesMs } from '../domain/chain.ts'
 import { retry } from '../lib/async/retry.ts'
 import { chainUnavailable } from '../lib/errors.ts'
 
@@ -25,7 +25,6 @@ export type ProofBundles = (tokenId: bigint) => Promise<ProofBundle | null>
 export function createProofBundles<B extends Block>({
   source,
   contract,
-  chainId,
   codeHash,
   recordsSlot,
   pausesMs = headPausesMs,
@@ -39,7 +38,6 @@ export function createProofBundles<B extends Block>({
     ) => Promise<EthProof | symbol>
   }
   readonly contract: Hex
-  readonly chainId: number
   readonly codeHash: Hex
   readonly recordsSlot: bigint
   /** Pauses before reads at a new head, while the block is not canonical. */

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { untrustedOf, verdictOf, type Hex, type Untrusted, type Verdict } from '@touchstone/verdict'
 import type { CachedAsset } from '../chain/assets/cache.ts'
-import type { BlockId, TimedBlock } from '../domain/chain.ts'
+import { type BlockId, chainId, type TimedBlock } from '../domain/chain.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { chainUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
@@ -59,7 +59,6 @@ export function createVerdicts({
   assets,
   metadata,
   contract,
-  chainId,
   maxEntries,
   textTimeoutMs = 1_500,
   log,
@@ -68,7 +67,6 @@ export function createVerdicts({
   readonly assets: AssetSource
   readonly metadata: MetadataSource
   readonly contract: Hex
-  readonly chainId: number
   readonly maxEntries: number
   /** The default is long for a busy database, and half of what a read of the chain may take. */
   readonly textTimeoutMs?: number | undefined
@@ -113,7 +111,7 @@ export function createVerdicts({
     if (known !== undefined && known.asset === asset && now() < known.staleAt) return pinned(known, block)
     const untrusted = asset.metadataHash === null ? undefined : await untrustedFor(asset.metadataHash)
     const isMissing = asset.metadataHash !== null && untrusted === undefined
-    const made = render(asset, untrusted, { contract, chainId, staleAt: isMissing ? staleSoon() : Infinity })
+    const made = render(asset, untrusted, { contract, staleAt: isMissing ? staleSoon() : Infinity })
     if (asset.current) rendered.set(key, made)
     return pinned(made, block)
   }
@@ -138,7 +136,7 @@ export function createVerdicts({
     known.isSought = false
     if (rendered.peek(key) !== known) return
     if (untrusted === undefined) known.staleAt = staleSoon()
-    else rendered.set(key, render(asset, untrusted, { contract, chainId, staleAt: Infinity }))
+    else rendered.set(key, render(asset, untrusted, { contract, staleAt: Infinity }))
   }
 
   function staleSoon(): number {
@@ -212,7 +210,7 @@ const markText = `"block_number":0,"block_hash":"${blockMark.hash}"`
 function render(
   asset: CachedAsset,
   untrusted: Untrusted | undefined,
-  { contract, chainId, staleAt }: { contract: Hex; chainId: number; staleAt: number },
+  { contract, staleAt }: { contract: Hex; staleAt: number },
 ): Rendered {
   const { record, tokenId } = asset
   const verdict = verdictOf({ record, tokenId, block: blockMark, contract, chainId, ...(untrusted && { untrusted }) })

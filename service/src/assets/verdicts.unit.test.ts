@@ -65,7 +65,6 @@ function world(first: Asset, maxEntries = 10) {
       },
     },
     contract,
-    chainId,
     maxEntries,
     log,
     now: () => state.now,
@@ -376,7 +375,6 @@ describe('the verdicts on many tokens', () => {
       },
       metadata: { get: async () => undefined },
       contract,
-      chainId,
       maxEntries: 10,
       log: { warn: () => {} } as unknown as Log,
     })

@@ -93,7 +93,6 @@ describe('the keyless read over providers that misbehave', () => {
       assets: reader,
       metadata: { get: async () => undefined },
       contract,
-      chainId: 84532,
       maxEntries: 10,
       log: silent,
     })

@@ -65,7 +65,6 @@ describe('the history of a token', () => {
       index: { until: async (number) => ((await indexer.status()).indexed?.number ?? -1n) >= number },
       store: historyStore(database),
       contract,
-      chainId: 84532,
       log,
     })
     await atHead(indexer, chain)
@@ -115,7 +114,7 @@ for (const { name, open, skip } of testDatabases())
     async function ask(tokenId: bigint, reading: Awaited<ReturnType<typeof readingOf>>) {
       const store = historyStore(database)
       const { contract } = chain
-      const options = { store, contract, chainId: 84532, log }
+      const options = { store, contract, log }
       const histories = createHistories({
         ...options,
         assets: { read: () => assert.fail('read'), emitsChanges: async () => true },

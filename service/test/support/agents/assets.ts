@@ -41,7 +41,6 @@ export function testTools() {
     assets: { read, head: () => block, readByTag: () => Promise.reject(new Error('no tags here')) },
     metadata: { get: async () => JSON.stringify(hostile) },
     contract,
-    chainId: 84532,
     maxEntries: 10,
     log,
   })

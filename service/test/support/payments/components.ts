@@ -80,7 +80,7 @@ export function openVerdicts({ rpcUrl, contract, log }: { rpcUrl: string; contra
     cacheEntries: 10,
   })
   const metadata = { get: async () => undefined }
-  const verdicts = createVerdicts({ assets: reader, metadata, contract, chainId: 84532, maxEntries: 10, log })
+  const verdicts = createVerdicts({ assets: reader, metadata, contract, maxEntries: 10, log })
   return { source, reader, verdicts }
 }
 
