@@ -18,7 +18,6 @@ import { createTurns, type Turns } from './turns.ts'
 
 export type GraphqlContext = {
   readonly key: ApiKey
-  /** The verbs of the key's scopes. */
   readonly verbs: ReadonlySet<Verb>
   /** Written to the log, and shown with faults that are masked. */
   readonly requestId: string
@@ -106,18 +105,15 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       cacheKeyFn: ({ tokenId, after, limit, backward, upTo }) =>
         `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${upTo}`,
     }),
-    /** Products by the commitment of their tag. */
     productByTag: new DataLoader(async (tagHashes: readonly Hex[]) => {
       const rows = new Map((await products.byTags(tagHashes)).map((row) => [row.tagHash, row]))
       return tagHashes.map((tagHash) => rows.get(tagHash) ?? null)
     }),
-    /** Pages of the taps of a tag. */
     tapsOf: new DataLoader((questions: Parameters<typeof taps.pagesOfTags>[0]) => taps.pagesOfTags(questions), {
       cache: false,
     }),
     /** Earlier blocks by their numbers. All that are asked for in one turn come together, so that what is read at them is read together. */
     pastBlock: new DataLoader((numbers: readonly bigint[]) => Promise.all(numbers.map((number) => past.find(number)))),
-    /** Products at earlier blocks. */
     pastProduct: new DataLoader(
       async (asked: readonly PastToken[]) => {
         const rows = new Map(orTooMany(await past.products(asked)).map((row) => [pastKey(row), row]))

@@ -7,14 +7,13 @@ import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
 import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
-export const graphqlErrorCodes: readonly GraphqlErrorCode[] = errorRows.flatMap(
-  ({ graphql }) => (graphql as GraphqlErrorCode) ?? [],
+export const graphqlErrorCodes: readonly GraphqlCode[] = errorRows.flatMap(
+  ({ graphql }) => (graphql as GraphqlCode) ?? [],
 )
-export type GraphqlErrorCode = GraphqlCode
 
 /** Creates an error whose message is sent to the client. `oldest` is the position that a client may go on from. */
 export function graphqlError(
-  code: GraphqlErrorCode,
+  code: GraphqlCode,
   message: string,
   more: { readonly oldest?: string } = {},
 ): GraphQLError {
@@ -71,12 +70,12 @@ function oldestIn(error: Error): Readonly<Record<string, unknown>> {
 }
 
 /** Errors of the parser, the validation and the coercion of inputs carry no code. */
-function codeOf(error: Error): GraphqlErrorCode {
+function codeOf(error: Error): GraphqlCode {
   const code = error instanceof GraphQLError ? error.extensions['code'] : undefined
   return graphqlErrorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT'
 }
 
-function describeFault(fault: Error, requestId: string, log: Log): { code: GraphqlErrorCode; message: string } {
+function describeFault(fault: Error, requestId: string, log: Log): { code: GraphqlCode; message: string } {
   if (fault instanceof CostError) {
     const message = `This filter reads too much in this order: it costs ${fault.cost} of at most ${maxPlanCost}. Narrow it, or sort by what it filters.`
     return { code: 'TOO_COMPLEX', message }

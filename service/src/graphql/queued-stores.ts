@@ -2,7 +2,7 @@
 import { graphqlError } from './errors.ts'
 import type { IndexStores } from './stores.ts'
 
-type Read<Args extends readonly unknown[], T> = (...args: Args) => Promise<T>
+type Read = (...args: never) => Promise<unknown>
 
 /** A read that has waited for so long is not begun: its operation is over. */
 const longestWaitMs = 30_000
@@ -15,9 +15,9 @@ export function queuedStores(
 ): IndexStores {
   const { products, transfers, past, groups, taps } = stores
 
-  function queued<Args extends readonly unknown[], T>(read: Read<Args, T>): Read<Args, T> {
-    const answers = new Map<string, Promise<T>>()
-    const begin = (args: Args): Promise<T> => {
+  function queued(read: Read): Read {
+    const answers = new Map<string, Promise<unknown>>()
+    const begin = (args: never) => {
       const until = performance.now() + mostWaitMs
       return inTurn(() => (performance.now() > until ? Promise.reject(tooLate()) : read(...args)))
     }
@@ -29,33 +29,19 @@ export function queuedStores(
     }
   }
 
+  /** Puts reads of a store in turns: those of these names, or all. */
+  function withTurns<Store extends Readonly<Record<string, Read>>>(store: Store, names = Object.keys(store)): Store {
+    const reads = Object.entries(store).map(([name, read]) => [name, names.includes(name) ? queued(read) : read])
+    return Object.fromEntries(reads) as Store
+  }
+
   return {
     ...stores,
-    products: {
-      ...products,
-      page: queued((...given) => products.page(...given)),
-      count: queued((...given) => products.count(...given)),
-    },
-    transfers: {
-      ...transfers,
-      page: queued((...given) => transfers.page(...given)),
-      count: queued((...given) => transfers.count(...given)),
-    },
-    past: {
-      find: queued((...given) => past.find(...given)),
-      products: queued((...given) => past.products(...given)),
-      transfers: queued((...given) => past.transfers(...given)),
-      page: queued((...given) => past.page(...given)),
-      count: queued((...given) => past.count(...given)),
-    },
-    groups: { page: queued((...given) => groups.page(...given)), count: queued((...given) => groups.count(...given)) },
-    taps: {
-      page: queued((...given) => taps.page(...given)),
-      count: queued((...given) => taps.count(...given)),
-      anomalies: queued((...given) => taps.anomalies(...given)),
-      countAnomalies: queued((...given) => taps.countAnomalies(...given)),
-      pagesOfTags: queued((...given) => taps.pagesOfTags(...given)),
-    },
+    products: withTurns(products, ['page', 'count']),
+    transfers: withTurns(transfers, ['page', 'count']),
+    past: withTurns(past),
+    groups: withTurns(groups),
+    taps: withTurns(taps),
   }
 }
 

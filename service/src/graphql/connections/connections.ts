@@ -11,19 +11,7 @@ export type Connection = {
   readonly close: (because: CloseReason) => void
 }
 
-export type Connections = {
-  readonly maxPerKey: number
-  /** Returns the number of open connections. */
-  readonly count: () => number
-  /** Returns whether one more may open. None may while the service stops. */
-  readonly hasRoom: () => boolean
-  readonly add: (connection: Connection) => void
-  /** Assigns an open connection to its key. Returns why it may not stay: it was closed meanwhile, or the key has too many. */
-  readonly claim: (connection: Connection, keyId: string) => 'stopping' | 'too-many' | null
-  readonly remove: (connection: Connection) => void
-  /** Closes all connections. Resolves when they have ended, after a second at the latest. */
-  readonly close: () => Promise<void>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 export type ConnectionsOptions = {
   readonly keys: Pick<ApiKeyStore, 'active'>
@@ -35,12 +23,7 @@ export type ConnectionsOptions = {
 
 const maxConnections = 10_000
 
-export function createConnections({
-  keys,
-  log,
-  maxConnectionsPerKey = 100,
-  checkKeysMs = 1_000,
-}: ConnectionsOptions): Connections {
+export function createConnections({ keys, log, maxConnectionsPerKey = 100, checkKeysMs = 1_000 }: ConnectionsOptions) {
   /** Key ids by connection, null before the key was shown. */
   const connections = new Map<Connection, string | null>()
   const byKey = connectionGroups()
@@ -66,22 +49,25 @@ export function createConnections({
   return {
     maxPerKey: maxConnectionsPerKey,
     count: () => connections.size,
+    /** Returns whether one more may open. None may while the service stops. */
     hasRoom: () => onEmpty === undefined && connections.size < maxConnections,
-    add: (connection) => void connections.set(connection, null),
-    claim(connection, keyId) {
+    add: (connection: Connection) => void connections.set(connection, null),
+    /** Assigns an open connection to its key. Returns why it may not stay: it was closed meanwhile, or the key has too many. */
+    claim(connection: Connection, keyId: string): 'stopping' | 'too-many' | null {
       if (!connections.has(connection)) return 'stopping'
       if (byKey.of(keyId).size >= maxConnectionsPerKey) return 'too-many'
       connections.set(connection, keyId)
       byKey.add(keyId, connection)
       return null
     },
-    remove(connection) {
+    remove(connection: Connection): void {
       const keyId = connections.get(connection)
       connections.delete(connection)
       if (typeof keyId === 'string') byKey.delete(keyId, connection)
       if (connections.size === 0) onEmpty?.()
     },
-    async close() {
+    /** Closes all connections. Resolves when they have ended, after a second at the latest. */
+    async close(): Promise<void> {
       clearInterval(checks)
       const { promise, resolve } = Promise.withResolvers<void>()
       onEmpty = resolve

@@ -8,17 +8,11 @@ import type { SubscriptionEvent } from '../subscriptions/subscriptions.ts'
 /** `return` ends it at once, even while `next` is pending. */
 export type Results = AsyncGenerator<ExecutionResult, undefined, undefined>
 
-export type ResultMaker = {
-  readonly execute: (args: ExecutionArgs) => Promise<ExecutionResult>
-  /** Returns a result with errors where the subscription could not begin. */
-  readonly subscribe: (args: ExecutionArgs) => Promise<Results | ExecutionResult>
-}
-
 /** Errors of the results are those that clients receive. `newContext` creates the context of an event. */
 export function createResultMaker(
   { formatError, ...times }: Pick<OperationSteps, 'formatError' | 'timeoutMs' | 'lastStepMs'>,
   newContext: () => GraphqlContext,
-): ResultMaker {
+) {
   function format({ errors, ...result }: ExecutionResult, { contextValue }: ExecutionArgs): ExecutionResult {
     const { requestId } = contextValue as GraphqlContext
     return errors === undefined ? result : { ...result, errors: errors.map((error) => formatError(error, requestId)) }
@@ -28,6 +22,7 @@ export function createResultMaker(
     return format(await executeWithin(args, times), args)
   }
 
+  /** Returns a result with errors where the subscription could not begin. */
   async function subscribe(args: ExecutionArgs): Promise<Results | ExecutionResult> {
     const { key, cost = 0, turns } = args.contextValue as GraphqlContext
     const close = turns.open(key.id, Math.max(1, cost))

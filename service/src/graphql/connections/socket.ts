@@ -114,17 +114,12 @@ const maxQueuedBytes = 1_000_000
 /** Time in which a client has to answer a close frame, in ms. */
 const closeWithinMs = 1_000
 
-type AttachedSocket = {
-  /** Sends a close frame, and ends the connection a second later at the latest. */
-  readonly close: (code: number, reason: string) => void
-}
-
 /** `onClose` is called once. A client that answers no ping, or reads nothing, is dropped after two times `keepAliveMs`. */
 function attachSocket(
   socket: WebSocket,
   operations: ServerOptions,
   { keepAliveMs, onClose, log }: Readonly<{ keepAliveMs: number; onClose: () => void; log: Log }>,
-): AttachedSocket {
+) {
   const isOpen = () => socket.readyState === WebSocket.OPEN
   const isStuck = () => socket.bufferedAmount > maxQueuedBytes
 
@@ -135,22 +130,16 @@ function attachSocket(
 
   let unsent = 0
   let hasSent = true
-  function send(data: string): Promise<void> {
-    return new Promise((resolve) => {
-      if (!isOpen()) return resolve()
-      if (!isStuck()) {
-        unsent += 1
-        return socket.send(data, () => {
-          unsent -= 1
-          hasSent = true
-          resolve()
-        })
-      }
-      drop('it does not read')
-      resolve()
-    })
+  async function send(data: string): Promise<void> {
+    if (!isOpen()) return
+    if (isStuck()) return drop('it does not read')
+    unsent += 1
+    await new Promise((resolve) => socket.send(data, resolve))
+    unsent -= 1
+    hasSent = true
   }
 
+  /** Sends a close frame, and ends the connection a second later at the latest. */
   function close(code: number, reason: string): void {
     if (!isOpen()) return
     socket.close(code, reason)

@@ -39,13 +39,15 @@ export function createLifecycleMutations(
     return productPayload(request.tokenId, await executeWrite(request, operationKey, context), context)
   }
 
-  const activate = mutation(readStep, ({ tokenId, key }, context) => write({ kind: 'activate', tokenId }, key, context))
+  const activateProduct = mutation(readStep, ({ tokenId, key }, context) =>
+    write({ kind: 'activate', tokenId }, key, context),
+  )
 
   const announceRecycle = mutation(readStep, ({ tokenId, key }, context) =>
     write({ kind: 'announceRecycle', tokenId }, key, context),
   )
 
-  const flag = mutation(
+  const flagProduct = mutation(
     (input: FlagInput, read) => ({
       ...readStep(input, read),
       bits: readFlags(input.reports, read),
@@ -54,7 +56,7 @@ export function createLifecycleMutations(
     ({ key, ...values }, context) => write({ kind: 'flag', ...values }, key, context),
   )
 
-  const resolve = mutation(
+  const resolveProduct = mutation(
     (input: ResolveInput, read) => ({
       ...readStep(input, read),
       named: input.reports ? readFlags(input.reports, read) : undefined,
@@ -74,7 +76,7 @@ export function createLifecycleMutations(
     return (await transfers.position(tokenId)).record.flags & reportFlags
   }
 
-  const recycle = mutation(
+  const recycleProduct = mutation(
     (input: RecycleInput, read) => ({ ...readStep(input, read), consent: readConsent(input, read) }),
     async ({ tokenId, key, consent }, context) => {
       const operationKey = await operationKeyOf(key, context)
@@ -115,7 +117,7 @@ export function createLifecycleMutations(
     return { ...payload, approval }
   }
 
-  return { activate, flag, resolve, recycle, announceRecycle }
+  return { activateProduct, flagProduct, resolveProduct, recycleProduct, announceRecycle }
 }
 
 type Recycling = Readonly<{ kind: 'recycle'; tokenId: bigint }>

@@ -15,19 +15,21 @@ import type { GraphqlContext } from '../context.ts'
 import type { Resolver } from '../schema.ts'
 import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
 
-/** Makes a resolver of a reader of the input and of the work with its values. `explain` may replace the errors of the reader. */
+/**
+ * Makes a resolver of a reader of the input and of the work with its values. `reasonsAgainst` finds why an unsigned step is impossible: its
+ * errors replace those about the signature.
+ */
 export function mutation<Input, Values>(
   readValues: (input: Input, read: InputReader) => Values | null,
   run: (values: Valid<Values>, context: GraphqlContext) => Promise<unknown>,
-  explain: (
-    input: Input,
-    errors: readonly InputError[],
-    context: GraphqlContext,
-  ) => Promise<readonly InputError[]> = async (_input, errors) => errors,
+  reasonsAgainst?: (input: Input, context: GraphqlContext) => Promise<readonly InputError[]>,
 ): Resolver {
   return async (_source, { input }: { readonly input: Input }, context) => {
     const found = readInput((read) => readValues(input, read))
-    return found.ok ? run(found.values, context) : rejected(await explain(input, found.errors, context))
+    if (found.ok) return run(found.values, context)
+    const isUnsigned = found.errors.every(({ field }) => field === 'signature' || field === 'deadline')
+    const reasons = (isUnsigned && (await reasonsAgainst?.(input, context))) || []
+    return rejected(reasons.length > 0 ? reasons : found.errors)
   }
 }
 

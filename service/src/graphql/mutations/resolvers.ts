@@ -26,8 +26,6 @@ export type MutationDeps = {
 
 export function mutationResolvers(deps: MutationDeps): ResolverMap {
   const writes = createWrites(deps)
-  const { initiate, accept, cancel, invalidate } = createTransferMutations(deps, writes)
-  const { activate, flag, resolve, recycle, announceRecycle } = createLifecycleMutations(deps, writes)
   const decisions = approvalResolvers(deps.approvals, writes)
   return {
     ...decisions,
@@ -35,17 +33,10 @@ export function mutationResolvers(deps: MutationDeps): ResolverMap {
     Mutation: {
       ...decisions['Mutation'],
       registerProduct: createRegisterProduct({ ...deps, registrations: registrationStore(deps.database) }, writes),
-      initiateTransfer: initiate,
-      acceptTransfer: accept,
-      cancelTransfer: cancel,
-      invalidateNonce: invalidate,
       bindTag: createBindTag(deps, writes),
-      activateProduct: activate,
       claimProduct: createClaimProduct(deps, writes),
-      flagProduct: flag,
-      resolveProduct: resolve,
-      recycleProduct: recycle,
-      announceRecycle,
+      ...createTransferMutations(deps, writes),
+      ...createLifecycleMutations(deps, writes),
     },
   }
 }

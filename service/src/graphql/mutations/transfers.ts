@@ -11,8 +11,9 @@ import type { Database } from '../../db/database.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import { answerRequest, answers, offerOf, type OfferTerms } from '../../ownership/consents.ts'
+import { parseTransferId } from '../../ownership/transfer-id.ts'
 import type { GraphqlContext } from '../context.ts'
-import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
+import type { Input, InputError, InputReader } from './inputs.ts'
 import { nullIfIncomplete } from '../errors.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
@@ -34,7 +35,7 @@ export function createTransferMutations(
   { transfers, database }: { readonly transfers: TransferReads; readonly database: Pick<Database, 'transaction'> },
   { executeSigned, previousRequest }: Writes,
 ) {
-  const initiate = mutation(
+  const initiateTransfer = mutation(
     readOffer,
     async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
       const position = await transfers.position(tokenId)
@@ -46,7 +47,11 @@ export function createTransferMutations(
       if (body !== null) await putTransferMessage(database, { hash, body, offer })
       return sendOffer({ position, terms, signature, ...signed }, context)
     },
-    explainOffer,
+    async ({ productId }: OfferInput) => {
+      const tokenId = parseTokenId(productId)
+      if (tokenId === null || (await transfers.position(tokenId)).record.state !== 0) return []
+      return [{ field: 'productId', message: `Product ${tokenId} does not exist.` }]
+    },
   )
 
   /** Returns the nonce over which the owner signed these terms, or every reason against the offer. */
@@ -85,15 +90,8 @@ export function createTransferMutations(
     return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
   }
 
-  /** A product that does not exist needs no signature. */
-  async function explainOffer({ productId }: OfferInput, errors: readonly InputError[]) {
-    const tokenId = parseTokenId(productId)
-    if (tokenId === null || !isUnsigned(errors) || (await transfers.position(tokenId)).record.state !== 0) return errors
-    return [{ field: 'productId', message: `Product ${tokenId} does not exist.` }]
-  }
-
-  const accept = answer('ACCEPT', 'recipient')
-  const cancel = answer('CANCEL', 'owner or the recipient')
+  const acceptTransfer = answer('ACCEPT', 'recipient')
+  const cancelTransfer = answer('CANCEL', 'owner or the recipient')
 
   function answer(action: keyof typeof answers, party: string) {
     return mutation(
@@ -112,22 +110,12 @@ export function createTransferMutations(
           `This is not the signature of the ${party} of this transfer over the typed data of action ${action}. Ask transferTypedData and sign that (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
         )
       },
-      (input, errors, context) => explainAnswer(action, input, errors, context),
+      async ({ transferId }, context) => {
+        const parsed = parseTransferId(transferId)
+        if (parsed === null) return []
+        return answerErrors(action, await transfers.position(parsed.tokenId), parsed.nonce, context)
+      },
     )
-  }
-
-  /** A transfer that cannot be answered needs no signature. */
-  async function explainAnswer(
-    action: keyof typeof answers,
-    { transferId }: AnswerInput,
-    errors: readonly InputError[],
-    context: GraphqlContext,
-  ) {
-    const found = readInput((read) => read.transferId(transferId))
-    if (!found.ok || !isUnsigned(errors)) return errors
-    const { tokenId, nonce } = found.values
-    const reasons = await answerErrors(action, await transfers.position(tokenId), nonce, context)
-    return reasons.length > 0 ? reasons : errors
   }
 
   /** Returns the first payload again when this very signature has been used for what the chain rejects now. */
@@ -150,7 +138,7 @@ export function createTransferMutations(
   }
 
   /** The same signature again gives the first outcome: the nonce that it covers is over by then. */
-  const invalidate = mutation(
+  const invalidateNonce = mutation(
     readInvalidation,
     async ({ tokenId, signature }, context) => {
       const key = `invalidate:${tokenId}:${keccak256(signature)}`
@@ -160,17 +148,13 @@ export function createTransferMutations(
       const request = { kind: 'invalidateNonceBySig', tokenId, signature } as const
       return productPayload(tokenId, await executeSigned(request, key, context), context)
     },
-    explainInvalidation,
+    async ({ productId }: InvalidationInput) => {
+      const tokenId = parseTokenId(productId)
+      return tokenId === null ? [] : invalidationErrors(transfers, { tokenId })
+    },
   )
 
-  /** A step that is impossible needs no signature. */
-  async function explainInvalidation({ productId }: InvalidationInput, errors: readonly InputError[]) {
-    const tokenId = parseTokenId(productId)
-    const reasons = tokenId !== null && isUnsigned(errors) ? await invalidationErrors(transfers, { tokenId }) : []
-    return reasons.length > 0 ? reasons : errors
-  }
-
-  return { initiate, accept, cancel, invalidate }
+  return { initiateTransfer, acceptTransfer, cancelTransfer, invalidateNonce }
 }
 
 /** Returns the id of the transfer that an offer makes: the offer raises the nonce that was signed. */
@@ -185,11 +169,6 @@ function readOffer(input: OfferInput, read: InputReader) {
   const signature = read.signature(input.signature, howToSign.INITIATE)
   const deadline = signature === null ? null : read.signedDeadline(input.deadline)
   return { tokenId, to, message, signature, deadline }
-}
-
-/** Returns whether nothing but the signature and its deadline is missing or malformed. */
-function isUnsigned(errors: readonly InputError[]): boolean {
-  return errors.every(({ field }) => field === 'signature' || field === 'deadline')
 }
 
 type InvalidationInput = Input<'productId', 'signature'>

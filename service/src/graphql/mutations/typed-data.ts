@@ -5,7 +5,7 @@
 import { lifecycleStates, reportFlags, zeroAddress, type Hex, type LifecycleState } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
-import { walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import { walletTypedData } from '../../chain/transactions/typed-data.ts'
 import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
@@ -94,12 +94,7 @@ export function transferTypedData(transfers: TransferReads) {
     const found = readInput((read) => readStep(input, read))
     if (!found.ok) return rejected(found.errors)
     const position = await transfers.position(found.values.tokenId)
-    const {
-      errors,
-      signable,
-      deadline,
-      transferId = null,
-    } = await typedStep(transfers, position, found.values, context)
+    const { errors, signable, deadline, transferId } = await typedStep(transfers, position, found.values, context)
     if (errors.length > 0) return rejected(errors)
     return {
       typedData: walletTypedData(transfers.domain, signable),
@@ -138,20 +133,13 @@ function readStep({ action, productId, transferId, toAddress, message, deadline 
   }
 }
 
-/** `deadline` is in unix seconds, null where the step has none. */
-type TypedStep = {
-  readonly errors: readonly InputError[]
-  readonly signable: Signable
-  readonly deadline: bigint | null
-  readonly transferId?: string
-}
-
+/** Returns the step with the reasons against it. `deadline` is in unix seconds, null where the step has none. */
 async function typedStep(
   transfers: TransferReads,
   position: TransferPosition,
   values: Valid<NonNullable<ReturnType<typeof readStep>>>,
   context: GraphqlContext,
-): Promise<TypedStep> {
+) {
   const { tokenId, record, offer } = position
   if ('id' in values) {
     const { action, id: transferId, nonce } = values
@@ -160,7 +148,12 @@ async function typedStep(
     return { errors: await answerErrors(action, position, nonce, context), signable, deadline, transferId }
   }
   if (values.action === 'INVALIDATE')
-    return { errors: await endErrors(transfers, position), signable: invalidationOf(position), deadline: null }
+    return {
+      errors: await endErrors(transfers, position),
+      signable: invalidationOf(position),
+      deadline: null,
+      transferId: null,
+    }
   const { action, to, messageHash, deadline = latestDeadline(position) } = values
   if (action === 'INITIATE') {
     const terms = { tokenId, from: record.owner, to, expiry: deadline, messageHash }
@@ -168,7 +161,7 @@ async function typedStep(
     return { errors: offerErrors(position, terms), signable: offerOf(terms, offer.nonce), deadline, transferId }
   }
   const { signable } = consentOf(position, { deadline, ...(action === 'CLAIM' && { claimant: to }) })
-  return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline }
+  return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline, transferId: null }
 }
 
 function latestDeadline({ time }: TransferPosition): bigint {

@@ -13,30 +13,12 @@ import { graphqlError } from '../errors.ts'
 import { isGiven } from './pages.ts'
 
 /** Null is the same as left out. */
-export type ProductFilter = Partial<
-  Readonly<{
-    brand: string | null
-    verified: boolean | null
-    nameContains: string | null
-    owner: string | null
-    state: LifecycleState | null
-    tagId: string | null
-    createdAfter: string | null
-    createdBefore: string | null
-    updatedAfter: string | null
-    updatedBefore: string | null
-    ids: readonly string[] | null
-    gtin: string | null
-    serialNumber: string | null
-    states: readonly LifecycleState[] | null
-    flagged: boolean | null
-    report: keyof typeof assetFlags | null
-    tagged: boolean | null
-    and: readonly ProductFilter[] | null
-    or: readonly ProductFilter[] | null
-    not: ProductFilter | null
-  }>
->
+export type ProductFilter = { readonly [Field in keyof Leaves]?: Parameters<Leaves[Field]>[0] | null } & {
+  readonly and?: readonly ProductFilter[] | null
+  readonly or?: readonly ProductFilter[] | null
+  readonly not?: ProductFilter | null
+}
+type Leaves = typeof leaves
 
 const maxNesting = 4
 const maxLeaves = 20
@@ -52,7 +34,7 @@ export function parseFilter(filter: ProductFilter | null | undefined): ProductCo
     if (nesting > maxNesting)
       throw graphqlError('TOO_COMPLEX', `A filter nests ${maxNesting} deep at most. Join its conditions in one "or".`)
     const own = Object.entries(leaves).flatMap(([field, leaf]) => {
-      const value = one[field as keyof typeof leaves]
+      const value = one[field as keyof Leaves]
       if (!isGiven(value)) return []
       count += 1
       if (count > maxLeaves) throw graphqlError('TOO_COMPLEX', `A filter has ${maxLeaves} conditions at most.`)

@@ -5,13 +5,7 @@ import type { MetadataSource } from '../../assets/verdicts.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import { parseDay } from '../../domain/text.ts'
 
-type ProductMetadata = {
-  readonly description: string | null
-  readonly imageUrl: string | null
-  readonly manufactureDate: string | null
-  readonly origin: string | null
-  readonly customFields: JsonObject | null
-}
+type ProductMetadata = ReturnType<typeof parseProductMetadata>
 
 const maxDepth = 4
 const maxBytes = 16_384
@@ -32,7 +26,7 @@ export function createProductMetadata({ get }: MetadataSource): (hash: Hex) => P
   }
 }
 
-export function parseProductMetadata(text: string): ProductMetadata {
+export function parseProductMetadata(text: string) {
   const parsed = parseJsonObject(text) ?? {}
   const { description, image, origin } = untrustedOf(parsed)
   const { manufactureDate, customFields } = parsed

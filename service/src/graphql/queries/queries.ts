@@ -144,17 +144,11 @@ const orders = {
 
 /** A page of the transfers of one product at an earlier block, the newest first. */
 async function pastTransfers(
-  {
-    tokenId,
-    status,
-    party = null,
-    initiatedAfter: from = null,
-    initiatedBefore: to = null,
-    at,
-  }: TransferFilter & { readonly at: PastBlock },
+  filter: TransferFilter & { readonly at: PastBlock },
   given: PageArguments,
   { loaders }: GraphqlContext,
 ) {
+  const { tokenId, status, party = null, initiatedAfter: from = null, initiatedBefore: to = null, at } = filter
   if (tokenId === null)
     throw graphqlError(
       'BAD_USER_INPUT',

@@ -8,7 +8,8 @@ import { retryAfterSeconds } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
 import type { CreateContext, GraphqlContext } from '../context.ts'
-import { faultError, graphqlError, type GraphqlErrorCode, type FormatError } from '../errors.ts'
+import { faultError, graphqlError, type FormatError } from '../errors.ts'
+import type { GraphqlCode } from '../../lib/error-codes.ts'
 import { withReference } from './trusted-documents.ts'
 import { costExtensions, type PrepareOperation } from './prepare.ts'
 
@@ -82,7 +83,7 @@ export function requestFailure(status: number, headers: Headers = {}): HttpAnswe
 }
 
 /** Returns the answer with one error. */
-export function errorAnswer(status: number, code: GraphqlErrorCode, message: string, headers: Headers): HttpAnswer {
+export function errorAnswer(status: number, code: GraphqlCode, message: string, headers: Headers): HttpAnswer {
   const text = JSON.stringify({ errors: [{ message, extensions: { code } }] })
   return [text, { status, headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' } }]
 }
@@ -129,15 +130,11 @@ export async function executeWithin(
   return cost === undefined ? result : { ...result, extensions: costExtensions(cost) }
 }
 
-/** Every list then holds at the block of `_meta`, or at a later one. */
-async function executeAfterMeta(args: ExecutionArgs): Promise<ExecutionResult> {
-  await (args.contextValue as GraphqlContext).metaRead?.catch(() => {})
-  return execute(args)
-}
-
 async function query(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
   const { metaRead } = args.contextValue as GraphqlContext
-  return settledWithin(metaRead === undefined ? execute(args) : executeAfterMeta(args), timeoutMs, () => ({
+  // Every list then holds at the block of `_meta`, or at a later one.
+  const result = metaRead === undefined ? execute(args) : metaRead.catch(() => {}).then(() => execute(args))
+  return settledWithin(result, timeoutMs, () => ({
     errors: [graphqlError('TOO_COMPLEX', `The operation took longer than ${timeoutMs / 1_000} s.`)],
   }))
 }

@@ -2,7 +2,7 @@
  * Trusted documents: a file of the only documents that a service runs, by the SHA-256 of their texts. A request names one by its hash,
  * as `documentId` or as Apollo's `extensions.persistedQuery.sha256Hash`, or sends its text.
  */
-import { createHash } from 'node:crypto'
+import { hash as digest } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { GraphQLError, parse, validate, type GraphQLSchema } from 'graphql'
 import { textWithin } from '../../lib/bytes.ts'
@@ -21,7 +21,7 @@ export async function readTrustedDocuments(path: string, schema: GraphQLSchema):
   if (found === null) throw new Error(`${path} is not a JSON object of documents by their SHA-256, of at most 16 MB.`)
   const documents = new Map<string, string>()
   for (const [hash, document] of Object.entries(found)) {
-    const isRight = typeof document === 'string' && sha256(document) === hash.toLowerCase()
+    const isRight = typeof document === 'string' && digest('sha256', document) === hash.toLowerCase()
     if (!isRight) throw new Error(`${path}: ${hash.slice(0, 100)} is not the SHA-256 of its document.`)
     const error = firstError(document, schema)
     if (error !== null) throw new Error(`${path}: the document ${hash} does not fit the schema: ${error}`)
@@ -42,10 +42,6 @@ function firstError(document: string, schema: GraphQLSchema): string | null {
   } catch (error) {
     return error instanceof GraphQLError ? error.message : String(error)
   }
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }
 
 /** Prepares operations of these documents only; null accepts every text, and no hash. */

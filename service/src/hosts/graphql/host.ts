@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { AuthenticateKey } from '../../access/api-keys.ts'
-import type { GraphqlErrorCode } from '../../graphql/errors.ts'
+import type { GraphqlCode } from '../../lib/error-codes.ts'
 import { acceptsOnlyEvents, type StreamOperation } from '../../graphql/connections/event-stream.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
@@ -101,7 +101,7 @@ function onFault({ log }: GraphqlHost, request: IncomingMessage, response: Serve
   }
 }
 
-type Rejection = readonly [status: number, code: GraphqlErrorCode, message: string]
+type Rejection = readonly [status: number, code: GraphqlCode, message: string]
 
 /** Exported for the test of the description. */
 export const keyFailures = {
