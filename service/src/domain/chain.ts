@@ -1,10 +1,9 @@
 /** The one chain of the service, Base Sepolia (spec §2.1), and how its blocks are named. */
-import { type Hex, verdictChainId } from '@touchstone/verdict'
+import { type ChainRef, checksumAddress, type Hex, verdictChainId } from '@touchstone/verdict'
 
 export const chainId = verdictChainId
 /** The network's name in answers (`network`, `chain`). */
 export const chainName = 'base-sepolia'
-/** The network as a CAIP-2 chain id. */
 export const caipNetwork = `eip155:${chainId}` as const
 /** The network's name for people. */
 export const chainTitle = 'Base Sepolia'
@@ -12,10 +11,20 @@ export const chainTitle = 'Base Sepolia'
 /** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */
 export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11'
 
-/** Identifies a block of the chain. */
 export type BlockId = Readonly<{ number: bigint; hash: Hex }>
 /** A block with its time in unix seconds. */
 export type TimedBlock = BlockId & Readonly<{ timestamp: bigint }>
+
+/** Returns the reference of an answer to the block that it was read at. An agent and its registry stand like a token and its contract. */
+export function chainRefOf(contract: Hex, tokenId: bigint, block: BlockId): ChainRef {
+  return {
+    chain_id: chainId,
+    contract: checksumAddress(contract),
+    token_id: tokenId.toString(),
+    block_number: Number(block.number),
+    block_hash: block.hash,
+  }
+}
 
 /**
  * Pauses between reads of a head that is not canonical where it is read, three seconds in all. The first read again is at a new head. By

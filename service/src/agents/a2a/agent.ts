@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../lib/json.ts'
 import type { ToolAnswer, ToolName, Tools } from '../tools/tools.ts'
-import { invalid, isFault, type Fault } from './errors.ts'
+import { invalid, isFault, noPushNotifications, type Fault } from './errors.ts'
 import { parseToolRequest, type ToolRequest } from './request.ts'
 import { createStatus, isTerminal, listTasks, withHistory, type TaskListener, type TaskStore } from './tasks.ts'
 import {
@@ -198,10 +198,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
   }
 }
 
-const noPush = (): TaskOutcome => ({
-  fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  message: 'This agent sends no push notifications.',
-})
+const noPush = (): TaskOutcome => noPushNotifications
 
 /** Tools do not throw. If one did, its task would never end. */
 const toolFailed: ToolAnswer = {

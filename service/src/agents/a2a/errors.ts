@@ -12,6 +12,11 @@ export function invalid(field: string, message: string): Fault {
   return { fault: 'INVALID_PARAMS', message: `${field}: ${message}`, field }
 }
 
+export const noPushNotifications: Fault = {
+  fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  message: 'This agent sends no push notifications.',
+}
+
 /** JSON-RPC code, HTTP status and canonical code by reason. */
 const faults = Object.fromEntries(
   errorRows.flatMap(({ a2a }) => (a2a === undefined ? [] : [[a2a[0], a2a]])),
@@ -38,7 +43,6 @@ export function toRpcError(fault: Fault): object {
   return { code: faults[fault.fault][1], message: fault.message, ...(details.length > 0 && { data: details }) }
 }
 
-/** Returns the body of an HTTP+JSON error. */
 export function toRestError(fault: Fault): object {
   const [, , code, status] = faults[fault.fault]
   return { error: { code, status, message: fault.message, details: detailsOf(fault) } }

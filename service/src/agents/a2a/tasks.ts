@@ -82,7 +82,6 @@ export function createTaskStore({
       if (isTerminal(task)) endListeners(task.id)
       return true
     },
-    /** Adds a listener and returns the function that removes it. */
     listen(id: string, listener: TaskListener): () => void {
       const set = listeners.get(id) ?? new Set<TaskListener>()
       listeners.set(id, set.add(listener))
@@ -125,20 +124,12 @@ export function withHistory(task: Task, length: number | undefined): Task {
   return length === 0 ? rest : { ...rest, history: history.slice(-length) }
 }
 
-export type TaskPage = {
-  readonly tasks: readonly Task[]
-  /** Empty on the last page. */
-  readonly nextPageToken: string
-  readonly pageSize: number
-  readonly totalSize: number
-}
-
 /** Clients may name a context. Callers are anonymous, so that only a name that holds a UUID keeps strangers from its tasks. */
 const isUnguessable = (contextId: string): boolean =>
   /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i.test(contextId)
 
 /** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. The page is empty for no context, and for one that can be guessed. */
-export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject): TaskPage | Fault {
+export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject) {
   const filter = parseFilter(params)
   if ('fault' in filter) return filter
   const { contextId, status, pageSize, before, after, historyLength, includeArtifacts } = filter
@@ -154,11 +145,14 @@ export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObjec
   const tasks = shown.slice(0, fitting(shown))
   return {
     tasks,
+    /** Empty on the last page. */
     nextPageToken: rest.length > tasks.length ? String(rest[tasks.length - 1]?.changed ?? '') : '',
     pageSize,
     totalSize: matching.length,
   }
 }
+
+export type TaskPage = Exclude<ReturnType<typeof listTasks>, Fault>
 
 /** A page ends here, even before its size: a hundred tasks may have 60 MB. */
 const mostCharacters = 1_000_000

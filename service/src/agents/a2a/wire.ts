@@ -1,6 +1,6 @@
 /** The data of A2A 1.0 (§4) that this agent uses, and the parsers of its requests. */
 import { isObject, type JsonObject } from '../../lib/json.ts'
-import { invalid, isFault, type Fault } from './errors.ts'
+import { invalid, isFault, noPushNotifications, type Fault } from './errors.ts'
 
 export const taskStates = [
   'TASK_STATE_SUBMITTED',
@@ -77,8 +77,7 @@ export function camelCased(value: unknown): unknown {
 export function parseSend(params: JsonObject): SendRequest | Fault {
   const { message, configuration = {} } = params
   if (!isObject(configuration)) return invalid('configuration', 'must be an object.')
-  if (isObject(configuration['taskPushNotificationConfig']))
-    return { fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED', message: 'This agent sends no push notifications.' }
+  if (isObject(configuration['taskPushNotificationConfig'])) return noPushNotifications
   const historyLength = parseCount(configuration['historyLength'], 'configuration.historyLength')
   if (typeof historyLength === 'object') return historyLength
   const returnImmediately = configuration['returnImmediately'] ?? false

@@ -2,7 +2,7 @@
  * Reads of the agent registries (ERC-8004) at one block (spec §2.2). A revert with a reason is an answer; any other failure is
  * CHAIN_UNAVAILABLE.
  */
-import { type ChainRef, checksumAddress, type Hex, verdictChainId } from '@touchstone/verdict'
+import type { Hex } from '@touchstone/verdict'
 import {
   type Abi,
   type ContractFunctionArgs,
@@ -82,7 +82,6 @@ export function createRegistryReads<B extends BlockId>(
   }
 }
 
-/** Encodes a call of a view function. */
 export function viewCall<
   const A extends Abi,
   N extends ContractFunctionName<A, 'view'>,
@@ -94,17 +93,6 @@ export function viewCall<
     to,
     data: encodeFunctionData(called),
     decode: (data) => decodeFunctionResult({ ...called, data }) as ContractFunctionReturnType<A, 'view', N>,
-  }
-}
-
-/** Returns the reference of an answer, with registry and agent in place of contract and token. */
-export function chainRefOf(registry: Hex, agentId: bigint, block: BlockId): ChainRef {
-  return {
-    chain_id: verdictChainId,
-    contract: checksumAddress(registry),
-    token_id: agentId.toString(),
-    block_number: Number(block.number),
-    block_hash: block.hash,
   }
 }
 

@@ -63,9 +63,8 @@ export function parseAgentFile(text: string): AgentFile | null {
 
 /** Returns host and port of an https URL. */
 export function hostOf(url: string): string | null {
-  if (!URL.canParse(url)) return null
-  const { protocol, host } = new URL(url)
-  return protocol === 'https:' ? host : null
+  const parsed = URL.parse(url)
+  return parsed?.protocol === 'https:' ? parsed.host : null
 }
 
 function parseServices(value: unknown) {
@@ -110,7 +109,6 @@ export type OwnAgent = {
   readonly identity: Hex
 }
 
-/** Returns the registration file of the service. */
 export function registrationFile({ baseUrl, gatewayUrl, name, description, agentId, identity }: OwnAgent): object {
   return {
     type: registrationType,

@@ -2,39 +2,12 @@
  * The reputation of an agent (ERC-8004, Reputation registry) at one block. Each tag has its own summary, because an average over several
  * tags mixes different units. One person may use many addresses, so that the answer names the reviewers it counts.
  */
-import { type ChainRef, cleanText, type Hex } from '@touchstone/verdict'
+import { cleanText, type Hex } from '@touchstone/verdict'
+import { chainRefOf } from '../../domain/chain.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { registryName } from './registration-file.ts'
 import { agentWarning } from './registry.ts'
-import { chainRefOf, identityAbi, viewCall, type ReadsAtBlock, type RegistryReads, reputationAbi } from './reads.ts'
-
-type TagSummary = Tags & {
-  readonly count: string
-  /** The average without its decimal point, truncated by the contract. */
-  readonly value: string
-  readonly decimals: number
-  readonly decimal_value: string
-}
-
-type Reputation = {
-  readonly version: '1'
-  readonly agent_id: string
-  readonly agent_registry: string
-  readonly reviewers: {
-    readonly source: 'query' | 'configured' | 'all'
-    readonly count: number
-    /** False if there are more than 200 and only the first count. */
-    readonly complete: boolean
-    /** Whether the caller or the operator chose the reviewers. */
-    readonly sybil_resistant: boolean
-  }
-  readonly by_tag: readonly TagSummary[]
-  /** All feedback of these reviewers, including revoked feedback. */
-  readonly feedback_total: string
-  readonly revoked_total: string
-  readonly untrusted?: { readonly _warning: string; readonly tags: readonly Tags[] }
-  readonly chainRef: ChainRef
-}
+import { identityAbi, viewCall, type ReadsAtBlock, type RegistryReads, reputationAbi } from './reads.ts'
 
 /** Empty lists mean the tags of the ERC, and the configured reviewers or else all. At most 50 tags and 200 reviewers. */
 export type ReputationQuery = {
@@ -44,8 +17,7 @@ export type ReputationQuery = {
   readonly reviewers: readonly Hex[]
 }
 
-/** Returns null for an unknown agent. Throws CHAIN_UNAVAILABLE. */
-export type Reputations = (query: ReputationQuery) => Promise<Reputation | null>
+export type Reputations = ReturnType<typeof createReputations>
 
 export const maxReviewers = 200
 export const maxTags = 50
@@ -60,13 +32,9 @@ type ReputationsOptions = {
   readonly reviewers: readonly Hex[]
 }
 
-export function createReputations({
-  reads,
-  identity,
-  reputation,
-  reviewers: configured,
-}: ReputationsOptions): Reputations {
-  return (query) =>
+export function createReputations({ reads, identity, reputation, reviewers: configured }: ReputationsOptions) {
+  /** Returns the reputation of an agent, null for an unknown one. Throws CHAIN_UNAVAILABLE. */
+  return (query: ReputationQuery) =>
     reads(async (at) => {
       const { agentId } = query
       const chosen = query.reviewers.length > 0 ? query.reviewers : configured
@@ -85,16 +53,19 @@ export function createReputations({
       const total = given.reduce((sum, { last }) => sum + last, 0n)
       const tags = otherTags(await latestTags(at, agentId, given), maxTags)
       return {
-        version: '1',
+        version: '1' as const,
         agent_id: agentId.toString(),
         agent_registry: registryName(identity),
         reviewers: {
           source: query.reviewers.length > 0 ? 'query' : configured.length > 0 ? 'configured' : 'all',
           count: reviewers.length,
+          /** False if there are more than 200 and only the first count. */
           complete: reviewers.length === all.length,
+          /** Whether the caller or the operator chose the reviewers. */
           sybil_resistant: chosen.length > 0,
         },
         by_tag: byTag,
+        /** All feedback of these reviewers, including revoked feedback. */
         feedback_total: total.toString(),
         revoked_total: (total - valid).toString(),
         ...(tags.length > 0 && { untrusted: { _warning: agentWarning, tags } }),
@@ -110,7 +81,8 @@ export function createReputations({
     )
     // The contract reverts for an empty list of reviewers.
     const answers = reviewers.length === 0 ? tags.map(() => [0n, 0n, 0] as const) : await at.each(questions)
-    const byTag = tags.map(({ tag1, tag2 }, index): TagSummary => {
+    // `value` is the average without its decimal point, truncated by the contract.
+    const byTag = tags.map(({ tag1, tag2 }, index) => {
       const [count, value, decimals] = answers[index] ?? [0n, 0n, 0]
       const decimal_value = formatDecimal(value, decimals)
       return { tag1, tag2, count: count.toString(), value: value.toString(), decimals, decimal_value }

@@ -95,7 +95,7 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     const requestId = requestIdFor(request.headers['x-request-id'] as string | undefined)
     const headers = [...(admitted ?? basicHeaders), 'X-Request-Id', requestId]
     if (admitted === null) sendRejection(response, 'FORBIDDEN', headers)
-    else if (method === 'OPTIONS') sendPreflight(response, headers)
+    else if (method === 'OPTIONS') response.writeHead(204, [...headers, ...preflightHeaders]).end()
     else if (method !== 'POST') sendRejection(response, 'METHOD_NOT_ALLOWED', headers)
     else
       runForRequest(requestId, () => post(request, response, headers)).catch((error: unknown) => {
@@ -125,7 +125,6 @@ async function consumeBoth(
   return quota.allowed ? takeMany(limiter, client, calls) : quota
 }
 
-/** Counts the tool calls in a message or a batch of them. */
 function countCalls(body: unknown): number {
   const isCall = (message: unknown) => isObject(message) && message['method'] === 'tools/call'
   return Array.isArray(body) ? body.filter(isCall).length : Number(isCall(body))
@@ -176,10 +175,6 @@ function corsHeaders(origin: string): Headers {
   return [...basicHeaders, ...cors, 'Vary', 'Origin']
 }
 
-function sendPreflight(response: ServerResponse, headers: Headers): void {
-  response.writeHead(204, [...headers, ...preflightHeaders]).end()
-}
-
 const preflightHeaders: Headers = [
   'Access-Control-Allow-Methods',
   'POST',
@@ -214,7 +209,6 @@ function sendRejection(
   response.writeHead(status, [...headers, ...own]).end(body)
 }
 
-/** Returns the quota of the client as headers. */
 function limitHeaders(quota: Quota): Headers {
   const fields = quotaHeaders(quota)
   const headers: string[] = []

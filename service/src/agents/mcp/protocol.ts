@@ -38,7 +38,6 @@ export function identityAt(baseUrl: string, version: string, operator?: string):
   }
 }
 
-/** Returns the documents by path. */
 export function mcpDocuments(identity: McpIdentity): ReadonlyMap<string, StaticDocument> {
   const cardType = 'application/mcp-server-card+json'
   return new Map([

@@ -14,7 +14,6 @@ const tokenIdText = z
   .regex(/^(?:0|[1-9][0-9]{0,77})$/)
   .meta({ description: 'Token id as decimal text, 0 to 2^256-1; never a JSON number.', examples: ['42'] })
 
-/** 32 bytes as lower-case hex. */
 const hash32 = hexText(/^0x[0-9a-f]{64}$/)
 
 const stateName = z.enum(lifecycleStates)

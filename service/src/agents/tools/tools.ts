@@ -4,11 +4,8 @@
  */
 import {
   assetFlags,
-  checksumAddress,
   lifecycleStates,
   parseTokenId,
-  verdictChainId,
-  type ChainRef,
   type Hex,
   type LifecycleState,
   type StateCode,
@@ -17,7 +14,7 @@ import {
 } from '@touchstone/verdict'
 import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
 import type { VerdictAnswer, Verdicts } from '../../assets/verdicts.ts'
-import { chainName } from '../../domain/chain.ts'
+import { chainName, chainRefOf } from '../../domain/chain.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { runningRequestId } from '../../http/request.ts'
 import type { ToolCode } from '../../lib/error-codes.ts'
@@ -56,7 +53,6 @@ type ToolsOptions = {
 const maxMemoized = { max: 2_000 }
 
 export function createTools({ verdicts, histories, contract, log }: ToolsOptions): Tools {
-  const core = checksumAddress(contract)
   const withUntrusted = memoize(
     ({ verdict }: VerdictAnswer): ToolAnswer => ({ ok: true, structured: verdict, untrusted: verdict.untrusted }),
     maxMemoized,
@@ -101,7 +97,7 @@ export function createTools({ verdicts, histories, contract, log }: ToolsOptions
     get_lifecycle_history: safely('get_lifecycle_history', async ({ tokenId }) => {
       const history = await histories(tokenId)
       if (history.available && history.events.length === 0) return noAsset
-      return { ok: true, structured: toLifecycleHistory(history, tokenId, core) }
+      return { ok: true, structured: toLifecycleHistory(history, tokenId, contract) }
     }),
     check_flagged: safely('check_flagged', async ({ tokenId }) => {
       const answer = await readVerdict(tokenId)
@@ -169,14 +165,7 @@ function toFlagCheck({ verdict, flags }: VerdictAnswer): ToolAnswer {
 
 /** `chainRef` names the block up to which the history is complete. An unavailable history has no list, not an empty one. */
 function toLifecycleHistory(history: History, tokenId: bigint, contract: Hex): LifecycleHistory {
-  const { number, hash } = history.block
-  const chainRef: ChainRef = {
-    chain_id: verdictChainId,
-    contract,
-    token_id: tokenId.toString(),
-    block_number: Number(number),
-    block_hash: hash,
-  }
+  const chainRef = chainRefOf(contract, tokenId, history.block)
   return {
     version: '1',
     token_id: chainRef.token_id,
