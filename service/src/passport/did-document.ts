@@ -13,16 +13,10 @@ export function keyIdOf(did: string, { id }: Pick<IssuerKey, 'id'>): string {
   return `${did}#${id}`
 }
 
+type DidInput = Readonly<{ baseUrl: string; did: string; keys: readonly IssuerKey[] }>
+
 /** Lists every key, because old signatures name old keys. A revoked key stays listed but has no `assertionMethod`. */
-export function didDocument({
-  baseUrl,
-  did,
-  keys,
-}: {
-  readonly baseUrl: string
-  readonly did: string
-  readonly keys: readonly IssuerKey[]
-}) {
+export function didDocument({ baseUrl, did, keys }: DidInput) {
   return {
     '@context': [
       'https://www.w3.org/ns/did/v1',

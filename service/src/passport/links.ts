@@ -16,12 +16,10 @@ export function linksOf(baseUrl: string, { tokenId, item }: ItemNames) {
     page: `${baseUrl}${path}`,
     /** The credential; the GTIN form is the canonical one on both routes. */
     passport: `${baseUrl}/api/dpp${path}`,
-    /** The keyless verdict. */
     verdict: `${baseUrl}/api/asset/${tokenId}`,
   }
 }
 
-/** Returns the URL of the service's own JSON-LD context. */
 export function contextUrl(baseUrl: string): string {
   return `${baseUrl}/contexts/passport/v1`
 }

@@ -46,7 +46,6 @@ export type ItemInput = Omit<ClassInput, 'subject'> & {
   readonly signedForms: readonly SignedForm[]
 }
 
-/** Returns the topics on which there are facts. */
 export function topicsOf(facts: PublicFacts): Topic[] {
   return topics.filter((topic) => topicFacts[topic].some((name) => name in facts))
 }

@@ -95,7 +95,6 @@ const tokenIdScheme = {
   comment: 'Identifies an item by the decimal id of its token in the registry contract.',
 } as const
 
-/** Returns the vocabulary as a JSON-LD document. */
 export function vocabularyDocument(baseUrl: string) {
   const base = vocabularyUrl(baseUrl)
   const described = ({ term, label, comment }: Pick<Term, 'term' | 'label' | 'comment'>) => ({

@@ -36,16 +36,19 @@ const notice =
   'The facts are the supplier’s word, not checked by this service. It proves only that they are the text whose hash is on chain, and nothing about an item in your hands.'
 
 /** Returns the public passport as JSON-LD. */
-export function productDocument({ baseUrl, subject, facts, evidence }: PublicPassport) {
+export function productDocument(passport: PublicPassport) {
+  const { baseUrl, subject } = passport
   return {
     '@context': productContextUrl(baseUrl),
     '@id': subjectLinks(baseUrl, subject).product,
     '@type': 'Product',
     ...identityOf(subject),
-    ...facts,
-    notice,
-    evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)),
+    ...statementsOf(passport),
   }
+}
+
+function statementsOf({ baseUrl, facts, evidence }: PublicPassport) {
+  return { ...facts, notice, evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)) }
 }
 
 /** The granularities of EN 18223. */
@@ -109,15 +112,10 @@ export type Header = {
 
 /** Returns the header of a passport (EN 18223, table 1) with its data elements. */
 export function digitalProductPassport(passport: PublicPassport, header: Header) {
-  const { baseUrl, subject, facts, evidence } = passport
+  const { baseUrl, subject } = passport
   const links = subjectLinks(baseUrl, subject)
   const { granularity, ...identity } = identityOf(subject)
-  const members = {
-    ...identity,
-    ...facts,
-    notice,
-    evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)),
-  }
+  const members = { ...identity, ...statementsOf(passport) }
   return {
     digitalProductPassportId: links.passport,
     uniqueProductIdentifier: links.product,

@@ -12,7 +12,6 @@ export type ProductSubject = LinkTarget | { readonly kind: 'token'; readonly tok
 /** Root of the public documents; the path of a Digital Link follows it. */
 export const productRoot = '/api/product'
 
-/** Returns the path of the subject's page. */
 function subjectPath(subject: ProductSubject): string {
   switch (subject.kind) {
     case 'item':

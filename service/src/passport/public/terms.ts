@@ -18,6 +18,8 @@ const schema = 'https://schema.org/'
 const text = (comment: string, iri?: string): Term => ({ type: 'xsd:string', comment, ...(iri && { iri }) })
 const link = (comment: string, iri?: string): Term => ({ type: 'xsd:anyURI', comment, ...(iri && { iri }) })
 const decimal = (comment: string): Term => ({ type: 'xsd:decimal', comment })
+const integer = (comment: string): Term => ({ type: 'xsd:integer', comment })
+const instant = (comment: string): Term => ({ type: 'xsd:dateTime', comment })
 
 export const publicTerms: Readonly<Record<string, Term>> = {
   name: text('Name.', `${schema}name`),
@@ -69,7 +71,7 @@ export const publicTerms: Readonly<Record<string, Term>> = {
   granularity: text('model, batch or item.'),
   notice: text('Warning about the supplier’s text.'),
   evidence: text('Anchors of the facts on chain, one for each item that they were read of.'),
-  chainId: { type: 'xsd:integer', comment: 'EIP-155 chain id.' },
+  chainId: integer('EIP-155 chain id.'),
   contract: text('Address of the token contract.'),
   metadataHash: text('The hash that the contract holds: keccak256 of the RFC 8785 form of the metadata.'),
   metadataHashMatches: {
@@ -83,16 +85,13 @@ export const publicTerms: Readonly<Record<string, Term>> = {
   tier: text('Access tier of EN 18239: interest or authority.'),
   restrictedHash: text('Hash of the document of a tier, which the product details name.'),
   document: link('The document of a tier as it was hashed.'),
-  blockNumber: { type: 'xsd:integer', comment: 'Block at which the hash was read.' },
+  blockNumber: integer('Block at which the hash was read.'),
   blockHash: text('Hash of that block.'),
-  setInBlock: { type: 'xsd:integer', comment: 'Block that set the hash.' },
+  setInBlock: integer('Block that set the hash.'),
   setInTransaction: text('Transaction that set the hash.'),
-  setByLog: { type: 'xsd:integer', comment: 'Index in its block of the event that set the hash.' },
-  setAt: { type: 'xsd:dateTime', comment: 'Time of the block that set the hash.' },
-  replacedAt: {
-    type: 'xsd:dateTime',
-    comment: 'Time of the block that replaced the hash. Absent for the present one.',
-  },
+  setByLog: integer('Index in its block of the event that set the hash.'),
+  setAt: instant('Time of the block that set the hash.'),
+  replacedAt: instant('Time of the block that replaced the hash. Absent for the present one.'),
 }
 
 const ownVocabulary = (baseUrl: string) => `${baseUrl}/ns/product`
@@ -101,7 +100,6 @@ export function productContextUrl(baseUrl: string): string {
   return `${baseUrl}/contexts/product/v1`
 }
 
-/** Returns the IRI of a term. */
 export function termIri(baseUrl: string, term: string): string {
   return publicTerms[term]?.iri ?? `${ownVocabulary(baseUrl)}#${term}`
 }

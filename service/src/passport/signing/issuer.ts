@@ -21,23 +21,8 @@ import {
 } from './issuer-keys.ts'
 import { createSigner, type Signer } from './signer.ts'
 
-export type Issuer = {
-  /** Every key that a signature may name; the same object until the keys change. */
-  readonly keys: () => readonly IssuerKey[]
-  /** Signs passports with the active keys; offers nothing while signing is off. */
-  readonly signerFor: (did: string) => Signer
-  /** Signs status lists with the active keys, also while signing is off: passports that were issued before may still live. */
-  readonly listSignerFor: (did: string) => Signer
-  /**
-   * Changes the keys and returns null, or one sentence why nothing was changed. Processes that share the folder use them within seconds; to
-   * other folders the file is copied. A revocation is in force there at their next `reload`.
-   */
-  readonly change: (change: IssuerKeyChange) => Promise<string | null>
-  /** Reads the key file and the revocations again: another process may have written them. */
-  readonly reload: () => Promise<void>
-}
+export type Issuer = Awaited<ReturnType<typeof openIssuer>>
 
-/** Returns the path of the key file in a folder of keys. */
 export function issuerKeyFile(folder: string): string {
   return join(folder, 'issuer.jwks.json')
 }
@@ -101,7 +86,7 @@ export async function openIssuer({
   readonly alone?: Queue
   /** Called with the ids of keys that another instance revoked and the file does not. */
   readonly onRevoked?: (ids: readonly string[]) => void
-}): Promise<Issuer> {
+}) {
   const path = issuerKeyFile(folder)
   let keys: readonly IssuerKey[] = []
   let text = await readText(path)
@@ -143,10 +128,17 @@ export async function openIssuer({
   }
 
   return {
+    /** Every key that a signature may name; the same object until the keys change. */
     keys: () => keys,
-    signerFor: (did) => signerOf(did, signing),
-    listSignerFor: (did) => signerOf(did, true),
-    change: (change) =>
+    /** Signs passports with the active keys; offers nothing while signing is off. */
+    signerFor: (did: string) => signerOf(did, signing),
+    /** Signs status lists with the active keys, also while signing is off: passports that were issued before may still live. */
+    listSignerFor: (did: string) => signerOf(did, true),
+    /**
+     * Changes the keys and returns null, or one sentence why nothing was changed. Processes that share the folder use them within seconds; to
+     * other folders the file is copied. A revocation is in force there at their next `reload`.
+     */
+    change: (change: IssuerKeyChange): Promise<string | null> =>
       alone(async () => {
         const known = await readText(path)
         if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
@@ -159,7 +151,8 @@ export async function openIssuer({
         await use(next)
         return null
       }),
-    async reload() {
+    /** Reads the key file and the revocations again: another process may have written them. */
+    async reload(): Promise<void> {
       const known = await readText(path)
       try {
         if (known !== null && known !== text) await use(known)

@@ -2,7 +2,7 @@
  * Signed forms of a passport (spec §9, «issuer-signature signing is planned»): a JWS (W3C VC-JOSE-COSE) and an embedded proof
  * (W3C Data Integrity, `eddsa-jcs-2022`). Both sign a snapshot: the unsigned document with an end and a revocable status.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import canonicalize from 'canonicalize'
 import { ServiceError } from '../../lib/errors.ts'
@@ -16,31 +16,10 @@ import type { StatusIndex } from './status-store.ts'
 
 const snapshotSeconds = 24 * 3600
 
-export type Signer = {
-  /** The forms with an active key; empty while signing is off. */
-  readonly forms: readonly SignedForm[]
-  /** Returns a JWS of any type over claims, by the key of `signJwt`. It throws INTERNAL without an active ES256 key. */
-  readonly signJws: (type: JwsType, claims: object) => Promise<string>
-  /** Returns a JWS over the credential, the form `application/vc+jwt`. It throws INTERNAL without an active ES256 key. */
-  readonly signJwt: (credential: object) => Promise<string>
-  /** Returns a JWS over the RFC 8785 form of a document, without its payload (RFC 7515 appendix F); null without an active ES256 key. */
-  readonly signDocument: (document: object) => Promise<DocumentSignature | null>
-  /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
-  readonly addProof: <T extends object>(credential: T, now: number) => Promise<T & { readonly proof: Proof }>
-}
+export type Signer = ReturnType<typeof createSigner>
 type JwsType = { readonly typ: string; readonly cty?: string }
-type DocumentSignature = { readonly protected: string; readonly signature: string }
-type Proof = {
-  readonly type: 'DataIntegrityProof'
-  readonly cryptosuite: 'eddsa-jcs-2022'
-  readonly created: string
-  readonly verificationMethod: string
-  readonly proofPurpose: 'assertionMethod'
-  readonly '@context'?: unknown
-  readonly proofValue: string
-}
 
-export function createSigner({ did, keys }: { readonly did: string; readonly keys: readonly IssuerKey[] }): Signer {
+export function createSigner({ did, keys }: { readonly did: string; readonly keys: readonly IssuerKey[] }) {
   const jwsKey = activeKey(keys, 'ES256')
   const proofKey = activeKey(keys, 'Ed25519')
 
@@ -52,27 +31,32 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
     return { head, body, signature: base64url(await jwsKey.sign(Buffer.from(`${head}.${body}`))) }
   }
 
+  /** Returns a JWS of any type over claims. It throws INTERNAL without an active ES256 key. */
   async function signJws(type: JwsType, claims: object): Promise<string> {
     const jws = await jwsOf(type, JSON.stringify(claims))
     if (jws === null) throw missingKey('ES256')
     return `${jws.head}.${jws.body}.${jws.signature}`
   }
 
+  const forms: readonly SignedForm[] = [
+    ...(jwsKey === null ? [] : ['application/vc+jwt' as const]),
+    ...(proofKey === null ? [] : ['application/vc' as const]),
+  ]
   return {
-    forms: [
-      ...(jwsKey === null ? [] : ['application/vc+jwt' as const]),
-      ...(proofKey === null ? [] : ['application/vc' as const]),
-    ],
-
+    /** The forms with an active key; empty while signing is off. */
+    forms,
     signJws,
-    signJwt: (credential) => signJws({ typ: 'vc+jwt', cty: 'vc' }, credential),
+    /** Returns a JWS over the credential, the form `application/vc+jwt`. It throws INTERNAL without an active ES256 key. */
+    signJwt: (credential: object) => signJws({ typ: 'vc+jwt', cty: 'vc' }, credential),
 
-    async signDocument(document) {
+    /** Returns a JWS over the RFC 8785 form of a document, without its payload (RFC 7515 appendix F); null without an active ES256 key. */
+    async signDocument(document: object) {
       const jws = await jwsOf({ typ: 'JOSE' }, canonicalize(document) ?? '')
       return jws && { protected: jws.head, signature: jws.signature }
     },
 
-    async addProof(credential, now) {
+    /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
+    async addProof<T extends object>(credential: T, now: number) {
       if (proofKey === null) throw missingKey('Ed25519')
       const options = {
         type: 'DataIntegrityProof',
@@ -95,24 +79,13 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
 export const signedProfiles = ['untp', 'w3c'] as const
 export type SignedProfile = (typeof signedProfiles)[number]
 
+type SnapshotOptions = Readonly<{ now: number; baseUrl: string; at: StatusIndex; profile: SignedProfile }>
+
 /**
  * Returns the document to sign. It has the statements of the unsigned one, but it ends after a day and names its status. `now` in
  * milliseconds.
  */
-export function snapshotOf(
-  passport: Passport,
-  {
-    now,
-    baseUrl,
-    at,
-    profile,
-  }: {
-    readonly now: number
-    readonly baseUrl: string
-    readonly at: StatusIndex
-    readonly profile: SignedProfile
-  },
-) {
+export function snapshotOf(passport: Passport, { now, baseUrl, at, profile }: SnapshotOptions) {
   const { credentialSchema, ...kept } = passport
   return {
     ...kept,
@@ -140,9 +113,7 @@ function base64url(bytes: Uint8Array): string {
 
 /** Returns SHA-256 of the RFC 8785 form (VC-DI-EDDSA §3.3.3, §3.3.4). */
 function jcsHash(value: object): Buffer {
-  return createHash('sha256')
-    .update(canonicalize(value) ?? '')
-    .digest()
+  return hash('sha256', canonicalize(value) ?? '', 'buffer')
 }
 
 function missingKey(algorithm: Algorithm): ServiceError {
