@@ -23,6 +23,8 @@ export type DifferenceReport = {
   readonly note: string
 }
 
+type NewReport = Readonly<{ tokenId: bigint; epoch: number; tapCounter: number; role: string; note: string }>
+
 export type DifferenceReports = ReturnType<typeof differenceReports>
 
 export function differenceReports(sql: Sql) {
@@ -31,19 +33,7 @@ export function differenceReports(sql: Sql) {
      * Stores a report. `repeated`: the tap has reported already, and its first report stays as it is. `full`: the item has 50 open reports,
      * and no more are kept.
      */
-    async add({
-      tokenId,
-      epoch,
-      tapCounter,
-      role,
-      note,
-    }: {
-      readonly tokenId: bigint
-      readonly epoch: number
-      readonly tapCounter: number
-      readonly role: string
-      readonly note: string
-    }): Promise<'stored' | 'repeated' | 'full'> {
+    async add({ tokenId, epoch, tapCounter, role, note }: NewReport): Promise<'stored' | 'repeated' | 'full'> {
       const stored = await sql.query(
         `insert into difference_report (token_id, epoch, tap_counter, role, note) select $1::numeric, $2::int, $3::int, $4, $5
          where (select count(*) from difference_report where token_id = $1::numeric) < ${mostOpen}
@@ -58,13 +48,7 @@ export function differenceReports(sql: Sql) {
       return former.length > 0 ? 'repeated' : 'full'
     },
     /** Lists the open reports, the newest first. */
-    list({
-      tokenId,
-      limit,
-    }: {
-      readonly tokenId?: bigint | undefined
-      readonly limit: number
-    }): Promise<DifferenceReport[]> {
+    list({ tokenId, limit }: Readonly<{ tokenId?: bigint | undefined; limit: number }>): Promise<DifferenceReport[]> {
       return sql.query<DifferenceReport>(
         `select id::text as id, token_id::text as "tokenId", tap_counter as "tapCounter", ${instant('reported_at')} as at, role, note
          from difference_report where $1::numeric is null or token_id = $1::numeric order by difference_report.id desc limit $2`,

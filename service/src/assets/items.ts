@@ -31,7 +31,6 @@ const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
 }
 
 export function itemStore(sql: Sql) {
-  /** Returns the GTIN and serial of a token, null when it has none. */
   async function itemOfToken(tokenId: bigint): Promise<ItemKey | null> {
     const statement = 'select gtin, serial from item where token_id = $1::numeric'
     const [row] = await sql.query<ItemKey>(statement, [tokenId.toString()])
@@ -61,7 +60,6 @@ export function itemStore(sql: Sql) {
 
     itemOfToken,
 
-    /** Returns the token of an item, null when it is not registered. */
     async tokenOfItem({ gtin, serial }: ItemKey): Promise<bigint | null> {
       const [row] = await sql.query<{ token_id: string }>(tokenStatement, [gtin, serial])
       return row === undefined ? null : BigInt(row.token_id)
@@ -73,7 +71,6 @@ export function itemStore(sql: Sql) {
       return rows.map(({ gtin, token_id }) => ({ gtin, serial, tokenId: BigInt(token_id) }))
     },
 
-    /** Returns whether any item of this class is registered. */
     async hasGtin(gtin: string): Promise<boolean> {
       return (await sql.query('select 1 from token_of_item where gtin = $1 limit 1', [gtin])).length > 0
     },

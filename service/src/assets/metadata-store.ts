@@ -6,6 +6,7 @@ import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import { hexToBytes } from 'viem'
 import type { Sql } from '../db/database.ts'
+import { createBatcher } from '../lib/async/batch.ts'
 
 export type MetadataStore = ReturnType<typeof metadataStore>
 
@@ -44,28 +45,21 @@ export type CachedMetadata = ReturnType<typeof cachedMetadata>
  */
 export function cachedMetadata(source: Pick<MetadataStore, 'getMany'>) {
   const texts = new LRUCache<Hex, string>({ maxSize: 32_000_000, sizeCalculation: (text) => text.length || 1 })
-  let waiting: { hashes: Set<Hex>; found: Promise<ReadonlyMap<Hex, string>> } | undefined
-
-  /** Joins the read that goes out at the end of this turn. */
-  function load(hash: Hex): Promise<ReadonlyMap<Hex, string>> {
-    if (waiting === undefined || waiting.hashes.size >= mostAtOnce) {
-      const hashes = new Set<Hex>()
-      const found = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
-        if (waiting?.hashes === hashes) waiting = undefined
-        return source.getMany([...hashes])
-      })
-      waiting = { hashes, found }
-    }
-    waiting.hashes.add(hash)
-    return waiting.found
-  }
+  const load = createBatcher<Hex, string | undefined>({
+    async run(hashes) {
+      const found = await source.getMany([...new Set(hashes)])
+      return hashes.map((hash) => found.get(hash))
+    },
+    maxItems: mostAtOnce,
+    concurrency: Infinity,
+  })
 
   return {
     /** Returns the text of a hash, or undefined when the store has none. Throws what the store throws. */
     async get(hash: Hex): Promise<string | undefined> {
       const known = texts.get(hash)
       if (known !== undefined) return known
-      const text = (await load(hash)).get(hash)
+      const text = await load(hash)
       if (text !== undefined) texts.set(hash, text)
       return text
     },

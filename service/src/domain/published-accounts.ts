@@ -41,7 +41,6 @@ export function publishedAccounts(count: number): HDAccount[] {
   return derived.slice(0, count)
 }
 
-/** Returns the private key of an account. */
 export function publishedKey(index: number): Hex {
   return bytesToHex(publishedAccounts(index + 1)[index]?.getHdKey().privateKey ?? new Uint8Array())
 }

@@ -89,44 +89,33 @@ const decoders = {
   data: (word: Hex) => word,
 } as const satisfies { readonly [Name in keyof AssetEvent]?: (word: Hex) => AssetEvent[Name] }
 
-/** The members in the topics after the first, and in the words of data. */
 type Shape = Readonly<{ kind: EventCode; topics: readonly Member[]; words: readonly Member[] }>
 type Member = keyof typeof decoders
 
-const shapes: Readonly<Record<string, Shape>> = {
-  'AssetMinted(uint256,address,bytes32)': { kind: eventKinds.AssetMinted, topics: ['tokenId', 'to'], words: ['data'] },
-  'TagBound(uint256,bytes32)': { kind: eventKinds.TagBound, topics: ['tokenId', 'data'], words: [] },
-  'StateChanged(uint256,uint8,uint8,address)': {
-    kind: eventKinds.StateChanged,
-    topics: ['tokenId'],
-    words: ['fromState', 'toState', 'actor'],
-  },
-  'AssetResold(uint256,address,address)': {
-    kind: eventKinds.AssetResold,
-    topics: ['tokenId', 'from', 'to'],
-    words: [],
-  },
-  'FlagsChanged(uint256,uint8,address,bytes32)': {
-    kind: eventKinds.FlagsChanged,
-    topics: ['tokenId'],
-    words: ['flags', 'actor', 'data'],
-  },
-  'MetadataHashSet(uint256,bytes32)': { kind: eventKinds.MetadataHashSet, topics: ['tokenId'], words: ['data'] },
-  'TransferInitiated(uint256,address,address,uint64,uint32,bytes32)': {
-    kind: eventKinds.TransferInitiated,
-    topics: ['tokenId', 'from', 'to'],
-    words: ['expiry', 'nonce', 'data'],
-  },
-  'TransferCancelled(uint256,uint32,address)': {
-    kind: eventKinds.TransferCancelled,
-    topics: ['tokenId'],
-    words: ['nonce', 'actor'],
-  },
-  'Transfer(address,address,uint256)': { kind: eventKinds.Transfer, topics: ['from', 'to', 'tokenId'], words: [] },
+/** The types of each event's parameters, its members in the topics after the first, and those in the words of data. */
+const shapes: Readonly<Record<keyof typeof eventKinds, readonly [string, readonly Member[], readonly Member[]]>> = {
+  AssetMinted: ['uint256,address,bytes32', ['tokenId', 'to'], ['data']],
+  TagBound: ['uint256,bytes32', ['tokenId', 'data'], []],
+  StateChanged: ['uint256,uint8,uint8,address', ['tokenId'], ['fromState', 'toState', 'actor']],
+  AssetResold: ['uint256,address,address', ['tokenId', 'from', 'to'], []],
+  FlagsChanged: ['uint256,uint8,address,bytes32', ['tokenId'], ['flags', 'actor', 'data']],
+  MetadataHashSet: ['uint256,bytes32', ['tokenId'], ['data']],
+  TransferInitiated: [
+    'uint256,address,address,uint64,uint32,bytes32',
+    ['tokenId', 'from', 'to'],
+    ['expiry', 'nonce', 'data'],
+  ],
+  TransferCancelled: ['uint256,uint32,address', ['tokenId'], ['nonce', 'actor']],
+  Transfer: ['address,address,uint256', ['from', 'to', 'tokenId'], []],
 }
 
 /** By the first topic: keccak256 of the event's signature. */
-const shapeByTopic = new Map(Object.entries(shapes).map(([signature, shape]) => [toEventSelector(signature), shape]))
+const shapeByTopic = new Map(
+  Object.entries(shapes).map(([name, [types, topics, words]]): [Hex, Shape] => [
+    toEventSelector(`${name}(${types})`),
+    { kind: eventKinds[name as keyof typeof eventKinds], topics, words },
+  ]),
+)
 
 /** The first topics of the events, for log filters. */
 export const eventTopics: readonly Hex[] = [...shapeByTopic.keys()]

@@ -206,11 +206,7 @@ export const errorCodes = {
     graphql: 'RATE_LIMITED',
     mcp: [-32_000, 429],
     a2a: ['RATE_LIMITED', -32_000, 429, 'RESOURCE_EXHAUSTED'],
-    gateway: {
-      error: 'rate_limited',
-      status: 429,
-      message: 'Too many requests. Wait as long as Retry-After says.',
-    },
+    gateway: { error: 'rate_limited', status: 429, message: 'Too many requests. Wait as long as Retry-After says.' },
   },
   TOO_COMPLEX: {
     meaning: 'The document is too deep, too long or too expensive, or it took too long.',

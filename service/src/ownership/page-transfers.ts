@@ -106,18 +106,8 @@ export function createPageTransfers(deps: SignedWriteDeps) {
     },
 
     /** Makes the offer. One tap makes one offer: the operator's gas cannot be spent in a loop. Throws CHAIN_UNAVAILABLE. */
-    async offer(
-      {
-        tokenId,
-        epoch,
-        tapCounter,
-        account,
-        to,
-        deadline: expiry,
-        signature,
-      }: OfferInput & Signed & { deadline: bigint },
-      requestId?: string,
-    ): Promise<OfferOutcome> {
+    async offer(input: OfferInput & Signed & { deadline: bigint }, requestId?: string): Promise<OfferOutcome> {
+      const { tokenId, epoch, tapCounter, account, to, deadline: expiry, signature } = input
       const position = await transfers.position(tokenId)
       const { record, offer, time } = position
       const terms = { tokenId, from: account, to, expiry, messageHash: zeroHash }

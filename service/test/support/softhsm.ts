@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { Attribute, Handle, Module } from '../../src/keys/pkcs11/standard.ts'
-import type { Pkcs11Options } from '../../src/keys/pkcs11/token.ts'
+import type { Pkcs11Options } from '../../src/keys/pkcs11/session.ts'
 import { testFolder } from './folder.ts'
 
 const library = process.env['TEST_PKCS11_LIBRARY'] ?? '/usr/lib/softhsm/libsofthsm2.so'

@@ -1,5 +1,5 @@
 /** KEYS: the place of the private keys (spec §5), by default files and settings of this service, or a PKCS#11 token. */
-import type { Pkcs11Options } from '../../keys/pkcs11/token.ts'
+import type { Pkcs11Options } from '../../keys/pkcs11/session.ts'
 import { decodePercent } from '../../lib/bytes.ts'
 import type { Parser } from './parsers.ts'
 

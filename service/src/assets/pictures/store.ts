@@ -1,8 +1,8 @@
 /** Pictures of products in the database, under the SHA-256 of their bytes, and in memory before it. */
-import { createHash } from 'node:crypto'
+import { hash as digest } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../../db/database.ts'
-import { type EncodedPicture, type PictureForm, type PictureType, pictureTypes } from './limits.ts'
+import { type EncodedPicture, type PictureForm, pictureTypes } from './limits.ts'
 
 export type PictureStore = ReturnType<typeof pictureStore>
 
@@ -21,7 +21,7 @@ export function pictureStore(sql: Sql) {
     async put({ width, height, forms }: EncodedPicture): Promise<StoredPicture> {
       const hashes: Partial<Record<'avif' | 'webp' | 'jpeg', string>> = {}
       for (const { type, body } of forms) {
-        const hash = hashOf(body)
+        const hash = digest('sha256', body)
         await sql.query('insert into picture (hash, type, body) values ($1, $2, $3) on conflict do nothing', [
           new Uint8Array(Buffer.from(hash, 'hex')),
           type,
@@ -40,7 +40,9 @@ export function pictureStore(sql: Sql) {
         [new Uint8Array(Buffer.from(hash, 'hex'))],
       )
       const type = pictureTypes.find((one) => one === row?.type)
-      return row === undefined || type === undefined || hashOf(row.body) !== hash ? null : { type, body: row.body }
+      return row === undefined || type === undefined || digest('sha256', row.body) !== hash
+        ? null
+        : { type, body: row.body }
     },
     /** Returns those of the hashes under which a form is stored. */
     async known(hashes: readonly string[]): Promise<ReadonlySet<string>> {
@@ -64,7 +66,7 @@ export function cachedPictures(source: Pick<PictureStore, 'get' | 'known'>) {
   const stored = new LRUCache<string, true>({ max: 20_000 })
   return {
     /** Returns a form that is in memory. */
-    ready: (hash: string): { readonly type: PictureType; readonly body: Uint8Array } | undefined => forms.get(hash),
+    ready: (hash: string): PictureForm | undefined => forms.get(hash),
     async get(hash: string): Promise<PictureForm | null> {
       const form = forms.get(hash) ?? (await source.get(hash))
       if (form !== null) forms.set(hash, form)
@@ -77,8 +79,4 @@ export function cachedPictures(source: Pick<PictureStore, 'get' | 'known'>) {
       return new Set(hashes.filter((hash) => found.has(hash) || stored.get(hash) === true))
     },
   }
-}
-
-function hashOf(body: Uint8Array): string {
-  return createHash('sha256').update(body).digest('hex')
 }

@@ -11,7 +11,6 @@ import type { Handle, Module } from './standard.ts'
 export type Pkcs11Options = Readonly<{
   /** Path of the module's shared library. */
   module: string
-  /** Label of the token. */
   token: string
   /** Path of a file whose first line is the PIN of the user. It is read at each login and not kept. */
   pinFile: string

@@ -10,8 +10,6 @@ import { type AesKeyHandle, type KeyStore, KeyStoreError, type SigningKey } from
 import type { Operations, Pkcs11Options, PublicKey } from './session.ts'
 import type { OperationName, Request, Response } from './worker.ts'
 
-export type { Pkcs11Options } from './session.ts'
-
 /** Milliseconds for an operation; a login, and a key that is made, may take longer. */
 const operationMs = 5_000
 const slowMs = 30_000

@@ -2,27 +2,22 @@
 
 export type BreakerState = 'closed' | 'open' | 'ready'
 
-export type Breaker = Readonly<{
-  /** `ready` is open long enough: one attempt may try whether the provider is back. */
-  state: () => BreakerState
-  /** Whether an attempt may start now. In `ready` only the first caller gets true, until that attempt has ended. */
-  admit: () => boolean
-  answered: () => void
-  fault: () => void
-}>
+export type Breaker = ReturnType<typeof createBreaker>
 
 /** Opens after `faults` faults in a row, for `openMs`. `now` is in milliseconds. */
-export function createBreaker(options: { faults: number; openMs: number; now: () => number }): Breaker {
+export function createBreaker(options: { faults: number; openMs: number; now: () => number }) {
   const { faults, openMs, now } = options
   let inARow = 0
   let openUntil = 0
   let probing = false
 
+  /** `ready` is open long enough: one attempt may try whether the provider is back. */
   function state(): BreakerState {
     if (inARow < faults) return 'closed'
     return now() < openUntil || probing ? 'open' : 'ready'
   }
 
+  /** Returns whether an attempt may start now. In `ready` only the first caller gets true, until that attempt has ended. */
   function admit(): boolean {
     const at = state()
     probing = at === 'ready' ? true : probing

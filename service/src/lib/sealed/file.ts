@@ -109,17 +109,12 @@ function associated(kind: SealedKind): Buffer {
   return Buffer.from(`touchstone ${kind} v1`)
 }
 
-/** Returns the sentence of a fault. It is null for a fault without a remedy of its own, such as a taken name. */
-function faultSentence(path: string, error: unknown): string | null {
+/** Returns a fault as INTERNAL with its remedy. An error without one, such as a taken name, is returned as it is. */
+export function fileFault(path: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null | undefined)?.code ?? ''
   const remedy = Object.hasOwn(remedies, code) ? remedies[code] : undefined
-  return remedy === undefined ? null : `${path} cannot be written: ${remedy(dirname(path))}`
-}
-
-/** Returns a fault as INTERNAL with its sentence, or the error as it is. */
-export function fileFault(path: string, error: unknown): unknown {
-  const sentence = faultSentence(path, error)
-  return sentence === null ? error : new ServiceError('INTERNAL', sentence, { cause: error })
+  if (remedy === undefined) return error
+  return new ServiceError('INTERNAL', `${path} cannot be written: ${remedy(dirname(path))}`, { cause: error })
 }
 
 const remedies: Readonly<Record<string, (folder: string) => string>> = {
