@@ -92,7 +92,7 @@ const decoders = {
 type Shape = Readonly<{ kind: EventCode; topics: readonly Member[]; words: readonly Member[] }>
 type Member = keyof typeof decoders
 
-/** The types of each event's parameters, its members in the topics after the first, and those in the words of data. */
+/** Lists the types of an event's parameters, its members in the topics after the first, and those in the data. */
 const shapes: Readonly<Record<keyof typeof eventKinds, readonly [string, readonly Member[], readonly Member[]]>> = {
   AssetMinted: ['uint256,address,bytes32', ['tokenId', 'to'], ['data']],
   TagBound: ['uint256,bytes32', ['tokenId', 'data'], []],
