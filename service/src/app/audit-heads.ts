@@ -81,23 +81,19 @@ async function appendLine(path: string, line: string): Promise<void> {
 
 const dayMs = 86_400_000
 
-/**
- * Keeps signed heads in a file and writes each to the log. `sign` is due when the newest one is a day old. It signs nothing, and says so,
- * while the trail lacks the head that was signed before. Processes that share the file sign one after another.
- */
-export function createHeadSigner({
-  database,
-  issuer,
-  did,
-  path,
-  log,
-}: {
+type HeadSignerOptions = {
   readonly database: Pick<Database, 'transaction'>
   readonly issuer: Issuer
   readonly did: string
   readonly path: string
   readonly log: Log
-}) {
+}
+
+/**
+ * Keeps signed heads in a file and writes each to the log. `sign` is due when the newest one is a day old. It signs nothing, and says so,
+ * while the trail lacks the head that was signed before. Processes that share the file sign one after another.
+ */
+export function createHeadSigner({ database, issuer, did, path, log }: HeadSignerOptions) {
   /** The newest head of this process: a file that cannot be written has none. */
   let logged: string | undefined
 

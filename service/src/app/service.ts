@@ -138,6 +138,16 @@ async function openTraces(
   return opened.adopt(openTracing(options), (it) => it.close())
 }
 
+type MetricsParts = {
+  readonly config: Config
+  readonly components: ServiceComponents
+  readonly limits: Limits
+  readonly tracing: Tracing | undefined
+  readonly errors: () => number
+  readonly log: Log
+  readonly opened: AsyncDisposableStack
+}
+
 /** Opens /metrics on a port of its own, where one is configured. */
 async function openMetrics({
   config,
@@ -147,15 +157,7 @@ async function openMetrics({
   errors,
   log,
   opened,
-}: {
-  readonly config: Config
-  readonly components: ServiceComponents
-  readonly limits: Limits
-  readonly tracing: Tracing | undefined
-  readonly errors: () => number
-  readonly log: Log
-  readonly opened: AsyncDisposableStack
-}): Promise<Metrics | undefined> {
+}: MetricsParts): Promise<Metrics | undefined> {
   const {
     metricsPort,
     hosts: { bind },

@@ -97,15 +97,14 @@ export function routeOf(routes: RouteNames, target: string): RouteNames[number] 
 
 const other = ['', 'other'] as const
 
-/** Answers GET /metrics, on a port that only the operator's network reaches. Concurrent requests share one scrape. */
-export function metricsListener({
-  scrape,
-  onFault,
-}: {
+type MetricsSource = {
   /** `openMetrics`: in the form that has exemplars. */
   readonly scrape: (openMetrics: boolean) => Promise<{ readonly text: string; readonly contentType: string }>
   readonly onFault: (error: unknown) => void
-}): RequestListener {
+}
+
+/** Answers GET /metrics, on a port that only the operator's network reaches. Concurrent requests share one scrape. */
+export function metricsListener({ scrape, onFault }: MetricsSource): RequestListener {
   const scrapeOnce = singleFlight(scrape, (openMetrics) => openMetrics)
   return (request, response) => {
     response.on('error', () => {})

@@ -1,5 +1,6 @@
 /** Headers and bodies that every host shares (spec §4.1, §7): JSON, CORS open to every origin, errors never stored. */
 import type { ServerResponse } from 'node:http'
+import { matchesIfNoneMatch } from './etag.ts'
 import type { Quota } from './rate-limit/limiter.ts'
 
 /** Response headers that a page of another origin may read. */
@@ -30,6 +31,21 @@ export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
 /** Returns an error response as JSON, with open CORS and no caching. */
 export function errorResponse(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
   return uncachedJson(status, body, headers)
+}
+
+/**
+ * Returns the entity that `shared` has the tag of, or 304 where the client holds it. The headers `shared` are those of both (RFC 9110
+ * §15.4.5), `own` those of the 200.
+ */
+export function taggedResponse(
+  ifNoneMatch: string | undefined,
+  body: string | Uint8Array<ArrayBuffer>,
+  shared: Readonly<Record<string, string>> & { readonly ETag: string },
+  own: Readonly<Record<string, string>> & { readonly 'Content-Type': string },
+): Response {
+  return matchesIfNoneMatch(ifNoneMatch, shared.ETag)
+    ? new Response(null, { status: 304, headers: shared })
+    : new Response(body, { headers: { 'X-Content-Type-Options': 'nosniff', ...shared, ...own } })
 }
 
 /** Returns a response as JSON, with open CORS and no caching. */

@@ -169,16 +169,14 @@ export function demoUid(index: number): Uint8Array {
   return Uint8Array.of(0x04, 0x44, 0x45, 0x4d, 0x4f, index >> 8, index & 0xff)
 }
 
-/** Mints, binds and registers what is missing. A second start changes nothing. */
-export async function openDemoCatalogue({
-  components,
-  rpcUrl,
-  progress,
-}: {
+type DemoOptions = {
   readonly components: Components
   readonly rpcUrl: string
   readonly progress: (line: string) => void
-}): Promise<DemoItem[]> {
+}
+
+/** Mints, binds and registers what is missing. A second start changes nothing. */
+export async function openDemoCatalogue({ components, rpcUrl, progress }: DemoOptions): Promise<DemoItem[]> {
   const { tagKeys, tagHash, metadata, pictures, items: named, tags, writer, verdicts, contract } = components
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (tagKeys.record(demoBatch) === undefined) {

@@ -82,18 +82,15 @@ async function superviseWorkers(config: Config): Promise<void> {
   endInTime(log) // as above
 }
 
-/** Reports that the service serves. Resolves when a signal stops it. */
-async function untilStopped({
-  signals,
-  notify,
-  log,
-  isAlive,
-}: {
+type Serving = {
   readonly signals: ReturnType<typeof handleSignals>
   readonly notify: ReturnType<typeof createNotifier>
   readonly log: Log
   readonly isAlive?: () => boolean
-}): Promise<void> {
+}
+
+/** Reports that the service serves. Resolves when a signal stops it. */
+async function untilStopped({ signals, notify, log, isAlive }: Serving): Promise<void> {
   signals.started()
   await notify.ready(isAlive)
   const signal = await signals.stop

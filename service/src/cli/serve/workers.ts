@@ -22,19 +22,16 @@ const killAfterMs = 10_000
  */
 const usualPingLimits = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
 
-/** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
-export async function startWorkers({
-  count,
-  envOf,
-  log,
-  pingLimits = usualPingLimits,
-}: {
+type WorkersOptions = {
   readonly count: number
   /** Returns the additions to the primary's environment for the worker at a place, from 0. */
   readonly envOf: (place: number) => Readonly<Record<string, string>>
   readonly log: Log
   readonly pingLimits?: typeof usualPingLimits
-}) {
+}
+
+/** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
+export async function startWorkers({ count, envOf, log, pingLimits = usualPingLimits }: WorkersOptions) {
   const pings = sendPings(pingLimits, log)
   const places: Worker[] = []
   const stopping = new AbortController()

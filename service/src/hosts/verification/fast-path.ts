@@ -12,20 +12,14 @@ import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { assetPrefix, sharedHeaders, verdictHeaders } from './routes/asset.ts'
 
-export function fastPath(
-  {
-    verdicts,
-    limiter,
-    clientKey,
-    log,
-  }: {
-    readonly verdicts: Verdicts
-    readonly limiter?: RateLimiter | undefined
-    readonly clientKey: ClientKey
-    readonly log: Log
-  },
-  router: RequestListener,
-): RequestListener {
+type FastPath = {
+  readonly verdicts: Verdicts
+  readonly limiter?: RateLimiter | undefined
+  readonly clientKey: ClientKey
+  readonly log: Log
+}
+
+export function fastPath({ verdicts, limiter, clientKey, log }: FastPath, router: RequestListener): RequestListener {
   /** Over quota it falls through to the router, which rejects without consuming quota again. */
   function send(
     quota: Quota | undefined,

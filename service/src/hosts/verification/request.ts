@@ -25,44 +25,35 @@ import type { Log } from '../../lib/log.ts'
 export type Env = { Bindings: Partial<HttpBindings> }
 export type Headers = Readonly<Record<string, string>>
 
-export type RequestHelpers = {
-  /** Consumes one request of the client's quota; undefined where there is no limit. It never fails. */
-  readonly consume: (c: Context<Env>, limiter: RateLimiter | undefined) => Quota | Promise<Quota> | undefined
-  /** Consumes a request for each further item of a list. The quota is rejected, and nothing more is consumed, where they do not all fit. */
-  readonly consumeMore: (
-    c: Context<Env>,
-    limiter: RateLimiter | undefined,
-    taken: { readonly quota: Quota | undefined; readonly more: number },
-  ) => Promise<Quota | undefined>
-  /** Returns the name of the client in limits: its address, or its network. */
-  readonly clientOf: (c: Context<Env>) => string
-  /** Returns the client's country where a trusted proxy names it. */
-  readonly countryOf: (c: Context<Env>) => string | undefined
-  /**
-   * Returns a ServiceError unchanged, and makes anything else INTERNAL. Where the database is the cause it is DATABASE_UNAVAILABLE (503).
-   * The log gets the reason under the id of the request.
-   */
-  readonly faultOf: (error: unknown, c?: Context<Env>) => ServiceError
-}
+export type RequestHelpers = ReturnType<typeof createRequestHelpers>
 
-export function createRequestHelpers({
-  clientKey,
-  clientCountry,
-  log,
-}: {
+type Client = {
   readonly clientKey: ClientKey
   readonly clientCountry?: ClientCountry | undefined
   readonly log: Log
-}): RequestHelpers {
+}
+
+export function createRequestHelpers({ clientKey, clientCountry, log }: Client) {
   const clientOf = (c: Context<Env>) =>
     clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))
   return {
-    consume: (c, limiter) => limiter?.take(clientOf(c)),
-    consumeMore: async (c, limiter, { quota, more }) =>
-      limiter && quota && takeMore(limiter, clientOf(c), { quota, more }),
+    /** Consumes one request of the client's quota; undefined where there is no limit. It never fails. */
+    consume: (c: Context<Env>, limiter: RateLimiter | undefined) => limiter?.take(clientOf(c)),
+    /** Consumes a request for each further item of a list. The quota is rejected, and nothing more is consumed, where they do not all fit. */
+    consumeMore: async (
+      c: Context<Env>,
+      limiter: RateLimiter | undefined,
+      { quota, more }: { readonly quota: Quota | undefined; readonly more: number },
+    ) => limiter && quota && takeMore(limiter, clientOf(c), { quota, more }),
+    /** Returns the name of the client in limits: its address, or its network. */
     clientOf,
-    countryOf: (c) => clientCountry?.(c.env?.incoming?.socket.remoteAddress, headerReader(c)),
-    faultOf(fault, c) {
+    /** Returns the client's country where a trusted proxy names it. */
+    countryOf: (c: Context<Env>) => clientCountry?.(c.env?.incoming?.socket.remoteAddress, headerReader(c)),
+    /**
+     * Returns a ServiceError unchanged, and makes anything else INTERNAL. Where the database is the cause it is DATABASE_UNAVAILABLE (503).
+     * The log gets the reason under the id of the request.
+     */
+    faultOf: (fault: unknown, c?: Context<Env>): ServiceError => {
       const outgoing = c?.env?.outgoing as ServerResponse | undefined
       const requestId = outgoing && requestIdOf(outgoing)
       const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
@@ -103,17 +94,7 @@ export function isRead(method: string): boolean {
 export function readRoute(
   app: Hono<Env>,
   { consume, faultOf }: RequestHelpers,
-  {
-    prefix,
-    limiter,
-    headers: own = {},
-    reject = ({ status, message }, headers) => errorResponse(status, { error: message }, headers),
-  }: {
-    prefix: string
-    limiter: RateLimiter | undefined
-    headers?: Headers
-    reject?: (error: ServiceError, headers: Headers) => Response
-  },
+  { prefix, limiter, headers: own = {}, reject = generalFailure }: ReadRoute,
   answer: (c: Context<Env>, headers: Headers, quota: Quota | undefined) => Response | Promise<Response>,
 ): void {
   const pattern = prefix.endsWith('/') ? `${prefix}*` : prefix
@@ -134,6 +115,17 @@ export function readRoute(
       return reject(faultOf(error, c), headers)
     }
   })
+}
+
+type ReadRoute = {
+  readonly prefix: string
+  readonly limiter: RateLimiter | undefined
+  readonly headers?: Headers
+  readonly reject?: (error: ServiceError, headers: Headers) => Response
+}
+
+function generalFailure({ status, message }: ServiceError, headers: Headers): Response {
+  return errorResponse(status, { error: message }, headers)
 }
 
 /** Adds a document that does not change while the service runs. */

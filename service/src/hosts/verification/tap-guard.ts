@@ -26,6 +26,14 @@ export type TapRouteOptions = {
   readonly forgeryLimiter?: ForgeryLimiter | undefined
 }
 
+type TapRoute = TapRouteOptions & {
+  readonly path: string
+  readonly headers?: Headers
+  readonly methods?: string
+  /** Returns an answer that consumes neither tap nor quota; undefined for all other requests. */
+  readonly instead?: (c: Context<Env>) => Response | undefined
+}
+
 /** A request with a tap that is not consumed yet. */
 export type TapVisit = {
   readonly c: Context<Env>
@@ -42,20 +50,7 @@ export type TapVisit = {
 export function tapRoute(
   app: Hono<Env>,
   helpers: RequestHelpers,
-  {
-    path,
-    tapLimiter,
-    headers: own,
-    methods = 'GET, OPTIONS',
-    instead,
-    ...site
-  }: TapRouteOptions & {
-    readonly path: string
-    readonly headers?: Headers
-    readonly methods?: string
-    /** Returns an answer that consumes neither tap nor quota; undefined for all other requests. */
-    readonly instead?: (c: Context<Env>) => Response | undefined
-  },
+  { path, tapLimiter, headers: own, methods = 'GET, OPTIONS', instead, ...site }: TapRoute,
   answer: (visit: TapVisit) => Promise<Response>,
   reject: (failure: TapFailure, headers: Headers) => Response,
 ): void {

@@ -32,6 +32,14 @@ type Counted = { readonly used: number; readonly granted: number; readonly endsA
 
 type Window = { endsAt: number; used: number }
 
+type LimiterSettings = {
+  readonly limit: number
+  readonly windowSeconds?: number
+  readonly name?: string
+  readonly maxClients?: number
+  readonly now?: () => number
+}
+
 /** Allows `limit` requests a client per `windowSeconds`. `name` distinguishes quotas in the headers. `now` is in milliseconds. */
 export function createRateLimiter({
   limit,
@@ -39,13 +47,7 @@ export function createRateLimiter({
   name = 'default',
   maxClients = 100_000,
   now = Date.now,
-}: {
-  readonly limit: number
-  readonly windowSeconds?: number
-  readonly name?: string
-  readonly maxClients?: number
-  readonly now?: () => number
-}): LocalLimiter {
+}: LimiterSettings): LocalLimiter {
   const windows = new Map<string, Window>() // in the order in which the windows began
   const length = windowSeconds * 1000
   const policy: Policy = { name: `"${name}"`, text: `"${name}";q=${limit};w=${windowSeconds}` }

@@ -54,6 +54,15 @@ type Waiting = {
   readonly waiters: ((quota: Quota) => void)[]
 }
 
+type SharedLimitsOptions = {
+  readonly store: LimitStore
+  readonly breaker: Breaker
+  readonly keyOf: (scope: string, client: string) => string
+  readonly deadlineMs: number
+  readonly log: Log
+  readonly now?: () => number
+}
+
 /** `keyOf` names a window in the store without naming the client. `deadlineMs` is for one call. `now` is in milliseconds. */
 export function createSharedLimits({
   store,
@@ -62,14 +71,7 @@ export function createSharedLimits({
   deadlineMs,
   log,
   now = Date.now,
-}: {
-  readonly store: LimitStore
-  readonly breaker: Breaker
-  readonly keyOf: (scope: string, client: string) => string
-  readonly deadlineMs: number
-  readonly log: Log
-  readonly now?: () => number
-}): SharedLimits {
+}: SharedLimitsOptions): SharedLimits {
   const waiting = new Map<string, Waiting>()
   const counts = { calls: 0, failures: 0, local: 0, up: true }
   let busy = false

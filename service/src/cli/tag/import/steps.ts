@@ -288,19 +288,16 @@ type Mints = Readonly<{
 
 type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
 
-/** Opens the groups that an earlier import left. `isRegistered` returns whether a row has its token in the store. */
-export async function openMints({
-  dataDir,
-  writer,
-  isRegistered,
-  onSent = () => {},
-}: {
+type MintsOptions = {
   dataDir: string
   writer: Pick<Components['writer'], 'write'>
   isRegistered: (name: string) => Promise<boolean>
   /** Reports a transaction that was not sent before. */
   onSent?: () => void
-}): Promise<Mints> {
+}
+
+/** Opens the groups that an earlier import left. `isRegistered` returns whether a row has its token in the store. */
+export async function openMints({ dataDir, writer, isRegistered, onSent = () => {} }: MintsOptions): Promise<Mints> {
   const folder = join(dataDir, 'imports')
   const tokens = new Map<string, bigint | 'pending'>()
   /** A group whose transaction has an unknown outcome. A retry must be the same group. */

@@ -3,18 +3,18 @@
  * GET {base_url}/check is the page that checks one in the browser. The certificate stands after the `#`, so that no server receives it.
  */
 import type { Verdict } from '@touchstone/verdict'
-import type { Context, Hono } from 'hono'
+import type { Hono } from 'hono'
 import type { Minters } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
+import { methodRefused, preflight, readMethods } from '../../../http/responses.ts'
 import { errorCodes } from '../../../lib/error-codes.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { certificatePath, checkPage, checkPath } from '../../../pages/certificate/check.ts'
 import type { CertificateView } from '../../../pages/certificate/facts.ts'
 import { signersAt, type PassView, type Wallet, type Wallets } from '../../../pages/certificate/wallets.ts'
-import { faultNotice, noticePage, type Notice } from '../../../pages/notice.ts'
+import { faultNotice } from '../../../pages/notice.ts'
 import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
@@ -23,8 +23,9 @@ import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { brandOfToken } from '../pages/item.ts'
-import { contextOf, formRefused, isOwnForm, pageResponse } from '../pages/response.ts'
-import { codedFailure, isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { connectTo, fileResponse, formRefused, pageResponse } from '../pages/response.ts'
+import { beginPage, formFields } from '../pages/visit.ts'
+import { codedFailure, isRead, type Env, type RequestHelpers } from '../request.ts'
 
 export type CertificateSite = {
   /** The public origin, without a slash at the end. */
@@ -45,47 +46,29 @@ export type CertificateSite = {
   readonly tapLimiter?: RateLimiter | undefined
   /** Milliseconds since 1970. */
   readonly now?: () => number
-  /** Path of the folder of style and script. */
-  readonly assets: string
 }
 
 export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site: CertificateSite): void {
-  const { baseUrl, issuerName, issuer, verdicts, items, certificateTickets, pages, assets, now = Date.now } = site
+  const { baseUrl, issuerName, issuer, verdicts, items, certificateTickets, pages, now = Date.now } = site
   const did = didOf(baseUrl)
-  const contextFor = (query: string, language: string | undefined) =>
-    contextOf(assets, new URLSearchParams(query.slice(0, 200)), language)
 
   app.options(checkPath, () => preflight(readMethods))
   app.all(checkPath, async (c) => {
-    const quota = await helpers.consume(c, site.limiter)
-    const headers = quotaHeaders(quota)
+    const { headers, context, limited } = await beginPage(c, helpers, site.limiter, checkPath)
     if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
-    const context = contextFor(rawQuery(c), c.req.header('accept-language'))
-    if (quota?.allowed === false) {
-      const seconds = quota.resetSeconds
-      const html = noticePage(context, checkPath, { kind: 'limited', seconds })
-      return pageResponse(context, { status: 429, html }, { ...headers, 'Retry-After': String(seconds) })
-    }
+    if (limited !== null) return limited
     const { publicRpcUrl } = pages
-    const connect = ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
     const html = checkPage(context, { did, publicRpcUrl })
-    return pageResponse(context, { status: 200, html, connect }, headers)
+    return pageResponse(context, { status: 200, html, connect: connectTo(publicRpcUrl) }, headers)
   })
 
   app.all(certificatePath, async (c) => {
-    const quota = await helpers.consume(c, site.tapLimiter)
-    const headers = quotaHeaders(quota)
-    const context = contextFor(rawQuery(c), c.req.header('accept-language'))
+    const { headers, context, limited, answer: refuse } = await beginPage(c, helpers, site.tapLimiter, null)
     if (c.req.method !== 'POST') return formRefused(c, context, headers)
-    const refuse = (status: number, notice: Notice, more: Headers = {}) =>
-      pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
-    if (quota?.allowed === false) {
-      const seconds = quota.resetSeconds
-      return refuse(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
-    }
+    if (limited !== null) return limited
     const signer = issuer.signerFor(did)
     try {
-      const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c) : null
+      const fields = await formFields(c, 4_096)
       const as = fields?.get('as')
       const signers = signersAt(site.wallets, now())
       if (typeof as === 'string' && !allForms.includes(as))
@@ -152,25 +135,4 @@ async function passView(site: CertificateSite, verdict: Verdict, view: Certifica
   const theme = await brandOfToken(site, { verdict, item })
   const { page } = linksOf(site.baseUrl, { tokenId: BigInt(verdict.token_id), item })
   return { ...view, brand: theme?.name ?? null, page }
-}
-
-async function fieldsOf(c: Context<Env>): Promise<URLSearchParams | null> {
-  const body = await readBodyOf(c, { maxBytes: 4_096, timeoutMs: 5_000 })
-  return body.ok ? new URLSearchParams(body.text) : null
-}
-
-function fileResponse(
-  body: string | Uint8Array<ArrayBuffer>,
-  { type, name }: { readonly type: string; readonly name: string },
-  headers: Headers,
-): Response {
-  return new Response(body, {
-    headers: {
-      ...headers,
-      'Content-Type': type,
-      'Content-Disposition': `attachment; filename="${name}"`,
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-    },
-  })
 }

@@ -7,8 +7,9 @@ import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
-import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
-import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { fileResponse, isOwnForm, pageResponse } from '../pages/response.ts'
+import { beginPage } from '../pages/visit.ts'
+import { readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { parseLines, withoutQueries } from './lines.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
 import { csvOf, rowOf } from './table.ts'
@@ -19,8 +20,6 @@ export type BulkSite = LookupSite & {
   readonly limiter?: RateLimiter | undefined
   /** Milliseconds since 1970. */
   readonly now?: () => number
-  /** Path of the folder of style and script. */
-  readonly assets: string
 }
 
 const mostLines = 200
@@ -32,15 +31,14 @@ const methods = 'GET, HEAD, POST, OPTIONS'
 const statuses = { empty: 400, unreadable: 400, lines: 413, bytes: 413, quota: 429, chain: 502, fault: 500 } as const
 
 export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSite): void {
-  const { baseUrl, limiter, now = Date.now, assets } = site
+  const { baseUrl, limiter, now = Date.now } = site
 
   app.options(bulkPath, () => preflight(methods))
   app.all(bulkPath, async (c) => {
-    const quota = await helpers.consume(c, limiter)
-    let headers = quotaHeaders(quota)
+    const { quota, context, ...begun } = await beginPage(c, helpers, limiter, bulkPath)
+    let { headers } = begun
     const { method } = c.req
     if (!['GET', 'HEAD', 'POST'].includes(method)) return methodRefused(methods, headers)
-    const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
     const most = Math.min(mostLines, quota?.limit ?? mostLines)
     const asCsv = /\btext\/csv\b/i.test(c.req.header('accept') ?? '')
 
@@ -76,7 +74,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
       const checked = { block, checkedAt: Math.floor(now() / 1000) }
       const csv = csvOf(baseUrl, rows, checked)
       return asCsv
-        ? csvResponse(csv, headers)
+        ? fileResponse(csv, { type: 'text/csv; charset=utf-8', name: 'touchstone-list.csv' }, headers)
         : page(200, { most, text: withoutQueries(body), result: { rows, csv, ...checked } })
     } catch (error) {
       const fault = helpers.faultOf(error, c)
@@ -101,18 +99,6 @@ async function listOf(
   } catch {
     return { problem: 'unreadable' }
   }
-}
-
-function csvResponse(csv: string, headers: Headers): Response {
-  return new Response(csv, {
-    headers: {
-      ...headers,
-      'Content-Type': 'text/csv; charset=utf-8',
-      'Content-Disposition': 'attachment; filename="touchstone-list.csv"',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-    },
-  })
 }
 
 function messageOf(problem: BulkProblem, most: number, fault?: ServiceError): string {

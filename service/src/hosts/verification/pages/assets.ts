@@ -6,11 +6,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { posix } from 'node:path'
-import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import { pageHeaders, policyOf } from './response.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { offlinePage } from '../../../pages/offline.ts'
-import { errorResponse } from '../../../http/responses.ts'
+import { errorResponse, taggedResponse } from '../../../http/responses.ts'
 import { mediaTypeOf } from '../../../http/static-document.ts'
 
 export type PageAssets = {
@@ -74,9 +73,8 @@ function readAssets(): PageAssets {
       if (text === undefined) return errorResponse(404, { error: 'There is nothing at this path.' })
       // A page of an older or newer instance names another version: it gets these files, but does not cache them.
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
-      const headers = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
-      if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers })
-      return new Response(text, { headers: { ...headers, 'Content-Type': mediaTypeOf(name) } })
+      const shared = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
+      return taggedResponse(ifNoneMatch, text, shared, { 'Content-Type': mediaTypeOf(name) })
     },
   }
 }

@@ -8,50 +8,41 @@ import type { Verdicts } from '../../../assets/verdicts.ts'
 import { clampSeconds } from '../../../domain/chain-index.ts'
 import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
-import type { PageContext } from '../../../pages/context.ts'
-import { faultNotice, noticePage, type Notice } from '../../../pages/notice.ts'
+import { methodRefused, preflight, readMethods } from '../../../http/responses.ts'
+import { faultNotice, type Notice } from '../../../pages/notice.ts'
 import { offerPage } from '../../../pages/ownership/offer.ts'
 import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
 import { itemPath } from '../../../passport/digital-link.ts'
-import { isRead, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { isRead, type Env, type RequestHelpers } from '../request.ts'
 import { brandOfToken, type ItemSite } from './item.ts'
-import { contextOf, pageResponse } from './response.ts'
+import { connectTo, pageResponse } from './response.ts'
 import type { TransferSite } from './transfer.ts'
+import { beginPage } from './visit.ts'
 
 export type OfferSite = Pick<TransferSite, 'pageTransfers'> &
   Pick<ItemSite, 'baseUrl' | 'items' | 'pages' | 'minters'> & {
     readonly verdicts: Pick<Verdicts, 'answer'>
     /** Each page reads the chain anew. */
     readonly tapLimiter?: RateLimiter | undefined
-    /** Path of the folder of style and script. */
-    readonly assets: string
   }
 
 export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferSite): void {
   const steps = site.pageTransfers?.steps
   app.options(`${offersPrefix}*`, () => preflight(readMethods))
   app.all(`${offersPrefix}*`, async (c) => {
-    const quota = await helpers.consume(c, site.tapLimiter)
-    const headers = quotaHeaders(quota)
+    const { headers, context, limited, answer } = await beginPage(c, helpers, site.tapLimiter, c.req.path)
     if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
-    const parameters = new URLSearchParams(rawQuery(c).slice(0, 200))
-    const context = contextOf(site.assets, parameters, c.req.header('accept-language'))
-    const answer = noticeAnswer(context, c.req.path)
-    if (quota?.allowed === false) {
-      const seconds = quota.resetSeconds
-      return answer(429, { kind: 'limited', seconds }, { ...headers, 'Retry-After': String(seconds) })
-    }
+    if (limited !== null) return limited
     const transferId = parseTransferId(c.req.path.slice(offersPrefix.length))
-    if (transferId === null || steps === undefined) return answer(404, { kind: 'offerOver' }, headers)
+    if (transferId === null || steps === undefined) return answer(404, { kind: 'offerOver' })
     try {
       const shown = await read(steps, transferId)
-      if ('kind' in shown) return answer(404, shown, headers)
+      if ('kind' in shown) return answer(404, shown)
       const [html, font] = [offerPage(context, shown), shown.theme?.hasTypeface]
-      return pageResponse(context, { status: 200, html, font, connect: ["'self'"] }, headers)
+      return pageResponse(context, { status: 200, html, font, connect: connectTo(null) }, headers)
     } catch (error) {
       const { code, status } = helpers.faultOf(error, c)
-      return answer(status, faultNotice(code, 'untapped'), headers)
+      return answer(status, faultNotice(code, 'untapped'))
     }
   })
 
@@ -88,9 +79,4 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       publicRpcUrl: site.pages.publicRpcUrl,
     }
   }
-}
-
-function noticeAnswer(context: PageContext, path: string) {
-  return (status: number, notice: Notice, headers: Headers): Response =>
-    pageResponse(context, { status, html: noticePage(context, path, notice) }, headers)
 }

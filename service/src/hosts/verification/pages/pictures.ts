@@ -6,7 +6,6 @@ import type { Hono } from 'hono'
 import type { CachedPictures } from '../../../assets/pictures/store.ts'
 import type { PictureForm } from '../../../assets/pictures/limits.ts'
 import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
-import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import {
   errorResponse,
@@ -15,6 +14,7 @@ import {
   preflight,
   quotaHeaders,
   readMethods,
+  taggedResponse,
 } from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
 import { isRead, rateLimited, type Env, type RequestHelpers } from '../request.ts'
@@ -50,11 +50,8 @@ const noPicture = 'There is no picture under this hash.'
 
 /** The quota is that of one client, and caches keep the answer for all. */
 function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined): Response {
-  const etag = `"${hash}"`
-  const headers = { ...openToAll, ...pictureHeaders, ETag: etag }
-  return matchesIfNoneMatch(ifNoneMatch, etag)
-    ? new Response(null, { status: 304, headers })
-    : new Response(new Uint8Array(body), { headers: { ...headers, 'Content-Type': type } })
+  const shared = { ...openToAll, ...pictureHeaders, ETag: `"${hash}"` }
+  return taggedResponse(ifNoneMatch, new Uint8Array(body), shared, { 'Content-Type': type })
 }
 
 const pictureHeaders = {

@@ -2,17 +2,16 @@
  * POST {base_url}/report: a visitor says that an item does not look like its record. The form of a page that was shown after a fresh tap has
  * the ticket for it, so that another site cannot send it. Nothing of the visitor is kept.
  */
-import type { Context, Hono } from 'hono'
+import type { Hono } from 'hono'
 import type { DifferenceReports } from '../../../assets/difference-reports.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { quotaHeaders } from '../../../http/responses.ts'
 import type { Log } from '../../../lib/log.ts'
-import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
-import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { contextOf, formRefused, isOwnForm, pageResponse } from './response.ts'
+import type { Env, RequestHelpers } from '../request.ts'
+import { formRefused } from './response.ts'
+import { beginPage, formFields } from './visit.ts'
 
 export type ReportSite = {
   /** Undefined where no tap can be verified. */
@@ -20,29 +19,20 @@ export type ReportSite = {
   readonly differences: Pick<DifferenceReports, 'add'>
   readonly tapLimiter?: RateLimiter | undefined
   readonly log: Log
-  /** Path of the folder of style and script. */
-  readonly assets: string
 }
 
 /** A note of 300 characters, percent-encoded, and a ticket. */
 const maxBytes = 8_192
 
 export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: ReportSite): void {
-  const { reportTickets, differences, tapLimiter, assets, log } = site
+  const { reportTickets, differences, tapLimiter, log } = site
   app.all(reportPath, async (c) => {
-    const quota = await helpers.consume(c, tapLimiter)
-    const headers = quotaHeaders(quota)
-    const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+    const { headers, context, limited, answer } = await beginPage(c, helpers, tapLimiter, null)
     if (c.req.method !== 'POST') return formRefused(c, context, headers)
-    const answer = (status: number, notice: Notice, more: Headers = {}) =>
-      pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
-    if (quota?.allowed === false) {
-      const seconds = quota.resetSeconds
-      return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
-    }
+    if (limited !== null) return limited
     let role: (typeof roles)[number] = 'new'
     try {
-      const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c) : null
+      const fields = await formFields(c, maxBytes)
       role = roles.find((one) => one === fields?.get('for')) ?? 'new'
       const tap = (await reportTickets?.parse(fields?.get('ticket') ?? null)) ?? null
       if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
@@ -58,9 +48,4 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
     }
     return answer(200, { kind: 'reported', role })
   })
-}
-
-async function formOf(c: Context<Env>): Promise<URLSearchParams | null> {
-  const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
-  return body.ok ? new URLSearchParams(body.text) : null
 }

@@ -3,14 +3,7 @@ import type { Context } from 'hono'
 import { prefersPage } from '../../../http/accept.ts'
 import { methodRefused } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
-import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import type { Env, Headers } from '../request.ts'
-
-/** Chooses the language by `?lang=`, else by `Accept-Language`. */
-export function contextOf(assets: string, query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
-  const named = parseLanguage(query.get('lang'))
-  return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets }
-}
 
 type PageAnswer = {
   readonly status: number
@@ -61,16 +54,32 @@ export function formRefused(c: Context<Env>, context: PageContext, headers: Head
     : methodRefused('POST', headers)
 }
 
+/** Returns a file that a browser saves and no cache keeps. */
+export function fileResponse(
+  body: string | Uint8Array<ArrayBuffer>,
+  { type, name }: { readonly type: string; readonly name: string },
+  headers: Headers,
+): Response {
+  return new Response(body, {
+    headers: {
+      ...headers,
+      'Content-Type': type,
+      'Content-Disposition': `attachment; filename="${name}"`,
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+    },
+  })
+}
+
+/** Returns the origins of a page whose script asks this host, and the provider for visitors where there is one. */
+export function connectTo(publicRpcUrl: string | null): readonly string[] {
+  return ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
+}
+
+type Policy = { readonly form: boolean; readonly font: boolean; readonly connect: readonly string[] }
+
 /** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
-export function policyOf({
-  form,
-  font,
-  connect,
-}: {
-  readonly form: boolean
-  readonly font: boolean
-  readonly connect: readonly string[]
-}): string {
+export function policyOf({ form, font, connect }: Policy): string {
   return [
     "default-src 'none'",
     "style-src 'self'",

@@ -16,7 +16,7 @@ import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
 import { hasReportForm, itemPage } from '../../../pages/item/page.ts'
-import { faultNotice, hasSearch, noticePage, type Notice, type TapFate } from '../../../pages/notice.ts'
+import { faultNotice, type Notice, type TapFate } from '../../../pages/notice.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { productDocument } from '../../../passport/public/document.ts'
@@ -38,13 +38,14 @@ import { pictureRoutes, withPictures } from './pictures.ts'
 import { claimRoute, type ClaimSite } from './claim.ts'
 import { offerRoute } from './offer.ts'
 import { reportRoute, type ReportSite } from './report.ts'
-import { contextOf, pageResponse, seeOther } from './response.ts'
+import { connectTo, pageResponse, seeOther } from './response.ts'
 import { transferRoute, type TransferSite } from './transfer.ts'
+import { contextOf, noticeResponse } from './visit.ts'
 
 export type PageRoutes = ItemSite &
   FindSite &
-  Omit<CertificateSite, 'assets'> &
-  Omit<ReportSite, 'assets'> &
+  CertificateSite &
+  ReportSite &
   ClaimSite &
   TransferSite &
   LinkSite &
@@ -74,12 +75,12 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   const assets = pageAssets()
 
   pictureRoutes(app, helpers, site)
-  reportRoute(app, helpers, { ...site, assets: assets.folder })
+  reportRoute(app, helpers, site)
   claimRoute(app, helpers, site)
   transferRoute(app, helpers, site)
-  offerRoute(app, helpers, { ...site, assets: assets.folder })
-  certificateRoutes(app, helpers, { ...site, assets: assets.folder })
-  bulkRoute(app, helpers, { ...site, assets: assets.folder })
+  offerRoute(app, helpers, site)
+  certificateRoutes(app, helpers, site)
+  bulkRoute(app, helpers, site)
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   app.all(`${tapPath}/`, (c) => toTapPage(c, 308) ?? c.notFound())
@@ -94,13 +95,13 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     // HEAD answers like a GET without a tap: it must not consume one.
     const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
     const quota = await helpers.consume(c, hasTap ? site.tapLimiter : site.limiter)
-    const context = contextOf(assets.folder, parameters, c.req.header('accept-language'))
+    const context = contextOf(parameters, c.req.header('accept-language'))
     const link = c.req.path.startsWith('/01/')
       ? linkHeaders(site.baseUrl, parseDigitalLink(c.req.path))
       : c.req.path === '/' && { Link: homeLinks }
     const visit = { c, context, query, quota, headers: { ...link, ...quotaHeaders(quota) }, hasTap }
     if (!isRead(c.req.method)) return methodRefused(readMethods, visit.headers)
-    if (quota?.allowed === false) return noticeResponse(visit, 429, { kind: 'limited', seconds: quota.resetSeconds })
+    if (quota?.allowed === false) return noticeOf(visit, 429, { kind: 'limited', seconds: quota.resetSeconds })
     try {
       if (c.req.path === '/') return await homeResponse(site, context, parameters, visit.headers)
       return await targetResponse(visit)
@@ -112,7 +113,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   function faultResponse(visit: Visit, error: unknown, fate: TapFate): Response {
     const { code, status } = helpers.faultOf(error, visit.c)
     const tap = error instanceof UnresolvedTap ? 'kept' : fate
-    const response = noticeResponse(visit, status, faultNotice(code, tap))
+    const response = noticeOf(visit, status, faultNotice(code, tap))
     for (const cookie of tapCookiesOfFault(error)) response.headers.append('Set-Cookie', cookie)
     return response
   }
@@ -125,7 +126,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const target =
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
     if (target === null) return errorResponse(404, { error: nothingHere }, visit.headers)
-    if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
+    if (target.kind === 'notice') return noticeOf(visit, target.status, target.notice)
     if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
   }
@@ -139,7 +140,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       : target.kind === 'batch'
         ? await readProduct(site, target)
         : await readProduct(site, target).catch(() => null)
-    if (!isKnown || (target.kind === 'batch' && record === null)) return noticeResponse(visit, 404, { kind: 'unknown' })
+    if (!isKnown || (target.kind === 'batch' && record === null)) return noticeOf(visit, 404, { kind: 'unknown' })
     const html = classPage(visit.context, {
       gtin,
       batch: target.kind === 'batch' ? target.batch : undefined,
@@ -156,7 +157,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   async function tapResponse(visit: Visit, target: ItemTarget | TapTarget): Promise<Response> {
     const header = (name: string) => visit.c.req.header(name)
-    if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
+    if (isPrefetch(header)) return noticeOf(visit, 503, { kind: 'prefetch' })
     const outcome = await resolveTapFor(helpers.clientOf(visit.c), site, {
       ...parseTapParameters(visit.query),
       ...getTapTokens(header),
@@ -178,16 +179,16 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       case 'replayed':
         return recordResponse(visit, target, 'replayed')
       case 'not_configured':
-        return noticeResponse(visit, 503, { kind: 'notConfigured', record })
+        return noticeOf(visit, 503, { kind: 'notConfigured', record })
       case 'busy':
-        return noticeResponse(visit, outcome.status, { kind: 'limited', seconds: outcome.seconds })
+        return noticeOf(visit, outcome.status, { kind: 'limited', seconds: outcome.seconds })
       case 'counterfeit':
-        return noticeResponse(visit, 200, { kind: 'counterfeit', checkedAt, record })
+        return noticeOf(visit, 200, { kind: 'counterfeit', checkedAt, record })
       case 'challenge':
-        return noticeResponse(visit, 200, { kind: 'challenge', seconds: outcome.seconds })
+        return noticeOf(visit, 200, { kind: 'challenge', seconds: outcome.seconds })
       case 'unbound': {
         const block = Number(outcome.block.number)
-        return noticeResponse(visit, 200, { kind: 'unbound', checkedAt, block, ...openedOf(outcome.tag, site.now) })
+        return noticeOf(visit, 200, { kind: 'unbound', checkedAt, block, ...openedOf(outcome.tag, site.now) })
       }
       case 'resolved': {
         const { verdict, flags, timestamp, metadataHash } = outcome
@@ -200,7 +201,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
             : item?.gtin === target.gtin && item.serial === target.serial)
         return isNamed
           ? itemResponse(visit, { verdict, flags, timestamp, metadataHash, item, tap: outcome })
-          : noticeResponse(visit, 200, { kind: 'other', checkedAt, record })
+          : noticeOf(visit, 200, { kind: 'other', checkedAt, record })
       }
     }
   }
@@ -212,10 +213,10 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   ): Promise<Response> {
     // Only the chip names the item: without a tap that counts, there is no record to show.
     if (target.kind === 'tap')
-      return noticeResponse(visit, tap === 'replayed' ? 200 : 400, { kind: tap === 'replayed' ? tap : 'incomplete' })
+      return noticeOf(visit, tap === 'replayed' ? 200 : 400, { kind: tap === 'replayed' ? tap : 'incomplete' })
     const tokenId = target.kind === 'token' ? target.tokenId : await site.items.tokenOfItem(target)
     const known = tokenId === null ? null : await site.verdicts.answer(tokenId)
-    if (tokenId === null || known === null) return noticeResponse(visit, 404, { kind: 'unknown' })
+    if (tokenId === null || known === null) return noticeOf(visit, 404, { kind: 'unknown' })
     const { verdict, flags, timestamp, metadataHash } = known
     const item = await itemOf(tokenId, target)
     return itemResponse(visit, { verdict, flags, timestamp, metadataHash, item, tap: { kind: tap } })
@@ -229,30 +230,19 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   async function itemResponse({ context, headers }: Visit, found: Found): Promise<Response> {
     const view = await itemViewOf(site, found)
-    const { publicRpcUrl } = site.pages
-    const connect = ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
-    const html = itemPage(context, view)
-    return pageResponse(
-      context,
-      {
-        status: 200,
-        html,
-        form: view.tap.kind !== 'tapped' || hasReportForm(view) || view.certificateTicket !== null,
-        font: view.theme?.hasTypeface,
-        connect,
-      },
-      headers,
-    )
+    const page = {
+      status: 200,
+      html: itemPage(context, view),
+      form: view.tap.kind !== 'tapped' || hasReportForm(view) || view.certificateTicket !== null,
+      font: view.theme?.hasTypeface,
+      connect: connectTo(site.pages.publicRpcUrl),
+    }
+    return pageResponse(context, page, headers)
   }
+}
 
-  function noticeResponse({ c, context, headers }: Visit, status: number, notice: Notice): Response {
-    const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(notice.seconds) : undefined
-    return pageResponse(
-      context,
-      { status, html: noticePage(context, c.req.path, notice), form: hasSearch(notice.kind) },
-      { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
-    )
-  }
+function noticeOf({ c, context, headers }: Visit, status: number, notice: Notice): Response {
+  return noticeResponse(context, c.req.path, { status, notice }, headers)
 }
 
 /** Returns what became of a tap. A genuine one counts, and stays good for another try. */

@@ -36,20 +36,19 @@ export type TakeStep<Reason extends string = never> = (
   requestId: string | undefined,
 ) => Promise<Response>
 
-/** Serves the steps of one path. `take` is undefined where the operator does not offer them. */
+type StepRoute<Reason extends string> = {
+  readonly limiter: RateLimiter | undefined
+  readonly refusals: Readonly<Record<Reason, number>>
+  /** Undefined where the operator does not offer the steps. */
+  readonly take: TakeStep<Reason> | undefined
+}
+
+/** Serves the steps of one path. */
 export function stepRoute<Reason extends string = never>(
   app: Hono<Env>,
   helpers: RequestHelpers,
   path: string,
-  {
-    limiter,
-    refusals,
-    take,
-  }: {
-    readonly limiter: RateLimiter | undefined
-    readonly refusals: Readonly<Record<Reason, number>>
-    readonly take: TakeStep<Reason> | undefined
-  },
+  { limiter, refusals, take }: StepRoute<Reason>,
 ): void {
   const statuses = { ...commonRefusals, ...refusals }
   app.all(path, async (c) => {

@@ -5,10 +5,10 @@
  */
 import type { Hono } from 'hono'
 import { LRUCache } from 'lru-cache'
-import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { etagOfText } from '../../../http/etag.ts'
 import { negotiate, type SignedForm } from '../../../http/accept.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
@@ -50,9 +50,7 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
     if (asked === null || form === null || bits === null) return errorResponse(404, { error: noList }, headers)
     const { text, etag } = await copyOf(asked, bits, form, signer)
     const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
-    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
-      ? new Response(null, { status: 304, headers: shared })
-      : new Response(text, { headers: { ...shared, 'Content-Type': form, 'X-Content-Type-Options': 'nosniff' } })
+    return taggedResponse(c.req.header('if-none-match'), text, shared, { 'Content-Type': form })
   })
 
   async function copyOf({ purpose, list }: Asked, bits: StatusBits, form: SignedForm, signer: Signer): Promise<Copy> {

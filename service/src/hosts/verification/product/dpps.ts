@@ -5,9 +5,9 @@
  */
 import type { Context, Hono } from 'hono'
 import { decodePercent } from '../../../lib/bytes.ts'
-import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { etagOf } from '../../../http/etag.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { methodRefused, openToAll, preflight, quotaHeaders, taggedResponse } from '../../../http/responses.ts'
 import { formatSecond } from '../../../domain/text.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -200,12 +200,7 @@ function documentResponse(
   headers: Headers,
   isKeyed: boolean,
 ): Response {
-  const etag = etagOf(document)
   const audience = isKeyed ? { 'Cache-Control': 'private, no-store' } : { ...openToAll, 'Cache-Control': 'no-store' }
-  const shared = { ...headers, ...audience, ETag: etag }
-  return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
-    ? new Response(null, { status: 304, headers: shared })
-    : new Response(JSON.stringify(document), {
-        headers: { ...shared, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' },
-      })
+  const shared = { ...headers, ...audience, ETag: etagOf(document) }
+  return taggedResponse(c.req.header('if-none-match'), JSON.stringify(document), shared, { 'Content-Type': type })
 }

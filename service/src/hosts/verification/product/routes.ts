@@ -3,9 +3,9 @@
  * as JSON-LD, without a tap (an addition to spec §4.5). It says nothing about the item in anybody's hands.
  */
 import type { Hono } from 'hono'
-import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { etagOf } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { parseSubjectPath, productRoot } from '../../../passport/public/subject.ts'
 import { readRoute, type Env, type RequestHelpers } from '../request.ts'
@@ -22,13 +22,9 @@ export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pro
       return errorResponse(404, { error: 'There is no product information under this link.' }, headers)
     const { baseUrl } = site
     const document = productDocument({ baseUrl, subject, ...record })
-    const etag = etagOf(document)
-    const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
-    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
-      ? new Response(null, { status: 304, headers: shared })
-      : new Response(JSON.stringify(document), {
-          headers: { ...shared, 'Content-Type': 'application/ld+json', 'X-Content-Type-Options': 'nosniff' },
-        })
+    const shared = { ...headers, ...openToAll, ETag: etagOf(document), 'Cache-Control': 'public, max-age=1' }
+    const own = { 'Content-Type': 'application/ld+json' }
+    return taggedResponse(c.req.header('if-none-match'), JSON.stringify(document), shared, own)
   })
 }
 

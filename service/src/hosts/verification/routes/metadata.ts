@@ -4,9 +4,8 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
-import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, openToAll } from '../../../http/responses.ts'
+import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
 import { readRoute, type Env, type RequestHelpers } from '../request.ts'
 
 export type MetadataRoutes = {
@@ -24,12 +23,9 @@ export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metada
     const hash = text.toLowerCase() as Hex
     const body = (await metadata.getMany([hash])).get(hash)
     if (body === undefined) return errorResponse(404, { error: 'No metadata is stored under this hash.' }, headers)
-    const etag = `"${hash}"`
     // Caches keep the answer for a day, and the quota is that of one client.
-    const shared = { ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=86400, immutable' }
-    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
-      ? new Response(null, { status: 304, headers: shared })
-      : new Response(body, { headers: { ...shared, ...fileHeaders } })
+    const shared = { ...openToAll, ETag: `"${hash}"`, 'Cache-Control': 'public, max-age=86400, immutable' }
+    return taggedResponse(c.req.header('if-none-match'), body, shared, fileHeaders)
   })
 }
 

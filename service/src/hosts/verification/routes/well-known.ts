@@ -3,8 +3,8 @@
  * vocabulary of the passport (spec §2.8), and the placeholder of a facility that was not specified.
  */
 import type { Hono } from 'hono'
-import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
-import { methodRefused, openToAll, preflight, readMethods } from '../../../http/responses.ts'
+import { etagOfText } from '../../../http/etag.ts'
+import { methodRefused, openToAll, preflight, readMethods, taggedResponse } from '../../../http/responses.ts'
 import { passportContext, unspecifiedFacilityDocument, vocabularyDocument } from '../../../passport/vocabulary.ts'
 import { didDocument, didOf } from '../../../passport/did-document.ts'
 import { productContext, productVocabulary } from '../../../passport/public/terms.ts'
@@ -67,11 +67,8 @@ export function wellKnownRoutes(app: Hono<Env>, site: WellKnownRoutes): void {
     app.all(path, (c) => {
       if (!isRead(c.req.method)) return methodRefused(readMethods)
       const body = JSON.stringify(build(site))
-      const etag = etagOfText(body)
-      const shared = { ...openToAll, ETag: etag, 'Cache-Control': cache }
-      if (matchesIfNoneMatch(c.req.header('if-none-match'), etag))
-        return new Response(null, { status: 304, headers: shared })
-      return new Response(body, { headers: { ...shared, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' } })
+      const shared = { ...openToAll, ETag: etagOfText(body), 'Cache-Control': cache }
+      return taggedResponse(c.req.header('if-none-match'), body, shared, { 'Content-Type': type })
     })
   }
 }

@@ -1,0 +1,55 @@
+/** The begin of a page route: the quota of the client, the language of the visitor, and notices in it. */
+import type { Context } from 'hono'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { quotaHeaders } from '../../../http/responses.ts'
+import type { PageContext } from '../../../pages/context.ts'
+import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
+import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
+import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { pageAssets } from './assets.ts'
+import { isOwnForm, pageResponse } from './response.ts'
+
+/** Chooses the language by `?lang=`, else by `Accept-Language`. */
+export function contextOf(query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
+  const named = parseLanguage(query.get('lang'))
+  return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets: pageAssets().folder }
+}
+
+/**
+ * Consumes a request of the client. `path` is that of the page, null for the answer to a form. `limited` is the answer where the quota is
+ * used up, else null.
+ */
+export async function beginPage(
+  c: Context<Env>,
+  helpers: RequestHelpers,
+  limiter: RateLimiter | undefined,
+  path: string | null,
+) {
+  const quota = await helpers.consume(c, limiter)
+  const headers = quotaHeaders(quota)
+  const context = contextOf(new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+  const answer = (status: number, notice: Notice) => noticeResponse(context, path, { status, notice }, headers)
+  const limited = quota?.allowed === false ? answer(429, { kind: 'limited', seconds: quota.resetSeconds }) : null
+  return { quota, headers, context, answer, limited }
+}
+
+export function noticeResponse(
+  context: PageContext,
+  path: string | null,
+  { status, notice }: { readonly status: number; readonly notice: Notice },
+  headers: Headers,
+): Response {
+  const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(notice.seconds) : undefined
+  return pageResponse(
+    context,
+    { status, html: noticePage(context, path, notice), form: hasSearch(notice.kind) },
+    { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
+  )
+}
+
+/** Reads the fields of a form that a page of this host, or a program, sent; null for any other body. */
+export async function formFields(c: Context<Env>, maxBytes: number): Promise<URLSearchParams | null> {
+  if (!isOwnForm(c, ['application/x-www-form-urlencoded'])) return null
+  const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
+  return body.ok ? new URLSearchParams(body.text) : null
+}
