@@ -109,7 +109,6 @@ export type Components = StoreComponents & {
   readonly writer: Writer
   /** Connections of their own, over all providers. */
   readonly paymentRpc: RpcClient
-  /** The keys of the operator's roles. */
   readonly roleKeys: readonly RoleKey[]
   /** The issuer's address; null where no key of it is set. */
   readonly operator: Hex | null

@@ -153,12 +153,7 @@ function namedGateway({ gateway: { payTo }, hosts: { gateway } }: Config, urls: 
 }
 
 /** The interfaces for agents (spec §4.2, §4.3, §9): tools, MCP, A2A, and the agent registries with connections of their own. */
-function openAgentInterfaces({
-  config,
-  components,
-  urls,
-  log,
-}: Pick<Opening, 'config' | 'components' | 'urls' | 'log'>) {
+function openAgentInterfaces({ config, components, urls, log }: Omit<Opening, 'limits' | 'metrics'>) {
   const { id, identity, reputation, reviewers, remoteFiles, origins } = config.agents
   const { verdicts, history, contract, agentSource } = components
   const tools = createTools({ verdicts, histories: history, contract, log })

@@ -4,23 +4,13 @@ import { createBreaker } from '../lib/async/circuit-breaker.ts'
 import { ConfigError, type Config } from './config/config.ts'
 import { reasonOf } from '../lib/errors.ts'
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/limiter.ts'
-import {
-  createSharedLimits,
-  type LimitStats,
-  type LimitStore,
-  type SharedLimits,
-} from '../http/rate-limit/shared-limiter.ts'
+import { createSharedLimits, type LimitStore, type SharedLimits } from '../http/rate-limit/shared-limiter.ts'
 import type { Log } from '../lib/log.ts'
 import { memoize } from '../lib/memoize.ts'
 import { openDatabase } from '../db/database.ts'
 import { rateWindowStore } from '../http/rate-limit/postgres.ts'
 
-export type Limits = AsyncDisposable & {
-  /** Returns undefined when the limit is switched off. `scope` names the quota in the store; `name` is shown to clients. */
-  readonly limiterOf: (limit: number, options: LimiterOptions) => RateLimiter | undefined
-  /** Returns undefined where each process counts for itself. */
-  readonly stats: () => LimitStats | undefined
-}
+export type Limits = Awaited<ReturnType<typeof openLimits>>
 type LimiterOptions = {
   readonly scope: 'asset' | 'tap' | 'forged-taps' | 'agents' | 'gateway' | 'refused-payments' | 'graphql' | 'wrong-keys'
   readonly windowSeconds?: number
@@ -30,17 +20,22 @@ type LimiterOptions = {
 /** Time that the start waits for Redis; otherwise the first requests would be counted by this process alone. */
 const startMs = 1_000
 
-export async function openLimits(config: Config, log: Log): Promise<Limits> {
+export async function openLimits(config: Config, log: Log) {
   const { limits } = config
   await using opened = new AsyncDisposableStack()
   const shared = limits.store === 'process' ? undefined : await openSharedLimits(config, log, opened)
   const rest = opened.move()
   return {
-    limiterOf: (limit, { windowSeconds = limits.windowSeconds, scope, ...name }) => {
+    /** Returns undefined when the limit is switched off. `scope` names the quota in the store; `name` is shown to clients. */
+    limiterOf: (
+      limit: number,
+      { windowSeconds = limits.windowSeconds, scope, ...name }: LimiterOptions,
+    ): RateLimiter | undefined => {
       if (limit === 0) return undefined
       const quota = { limit, windowSeconds, ...name }
       return shared === undefined ? createRateLimiter(quota) : shared.limiter({ scope, ...quota })
     },
+    /** Returns undefined where each process counts for itself. */
     stats: () => shared?.stats(),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   }

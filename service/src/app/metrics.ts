@@ -35,20 +35,9 @@ const operationKinds = ['query', 'mutation', 'subscription', 'refused'] as const
 /** `refused` is an operation that never ran: it does not parse, is not valid or costs too much. */
 type OperationKind = (typeof operationKinds)[number]
 
-export type Metrics = Readonly<{
-  registry: Registry
-  /** Wraps a listener so that its answers are counted under the host. */
-  measured: (host: HostName, listener: RequestListener) => RequestListener
-  /** Counts a presented tap; `failed` when the chain or the ledger did not answer. */
-  countTap: (outcome: TapOutcome) => void
-  countOperation: (kind: OperationKind) => void
-  /** Adds sources that are read at each scrape. */
-  watch: (sources: Partial<MetricSources>) => void
-  /** GET /metrics. */
-  listener: RequestListener
-}>
+export type Metrics = ReturnType<typeof createMetrics>
 
-export function createMetrics({ version, log, traces }: MetricsOptions): Metrics {
+export function createMetrics({ version, log, traces }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -84,10 +73,14 @@ export function createMetrics({ version, log, traces }: MetricsOptions): Metrics
 
   return {
     registry,
-    measured: (host, listener) => meters[host].measured(listener),
-    countTap: (outcome) => taps.inc({ outcome }),
-    countOperation: (kind) => operations.inc({ kind }),
-    watch: (more) => void Object.assign(sources, more),
+    /** Wraps a listener so that its answers are counted under the host. */
+    measured: (host: HostName, listener: RequestListener) => meters[host].measured(listener),
+    /** Counts a presented tap; `failed` when the chain or the ledger did not answer. */
+    countTap: (outcome: TapOutcome) => taps.inc({ outcome }),
+    countOperation: (kind: OperationKind) => operations.inc({ kind }),
+    /** Adds sources that are read at each scrape. */
+    watch: (more: Partial<MetricSources>) => void Object.assign(sources, more),
+    /** GET /metrics. */
     listener: metricsListener({
       scrape,
       onFault: (error) => log.warn('metrics not read', { reason: reasonOf(error) }),

@@ -149,26 +149,16 @@ type MetricsParts = {
 }
 
 /** Opens /metrics on a port of its own, where one is configured. */
-async function openMetrics({
-  config,
-  components,
-  limits,
-  tracing,
-  errors,
-  log,
-  opened,
-}: MetricsParts): Promise<Metrics | undefined> {
-  const {
-    metricsPort,
-    hosts: { bind },
-  } = config
+async function openMetrics(parts: MetricsParts): Promise<Metrics | undefined> {
+  const { config, components, limits, tracing, errors, log, opened } = parts
+  const { metricsPort, hosts: places } = config
   if (metricsPort === null) return undefined
   const { reader, source, indexSource, chainClients, indexer } = components
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics'), traces: tracing })
   metrics.watch({ reader, chain: [source, indexSource], chainClients, indexer, limits, errors })
   const { port, close } = await listen({
     name: 'metrics',
-    host: bind,
+    host: places.bind,
     port: metricsPort,
     exclusive: metricsPort === 0,
     onRequest: metrics.listener,

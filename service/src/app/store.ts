@@ -318,7 +318,9 @@ async function migrateStore(database: Database, config: Config, log: Log): Promi
 /** Opens the database as it is, with time for long statements: for commands that change its schema, or fill it. */
 export async function openBareDatabase(config: StoreConfig, statementTimeoutMs = longStatementMs): Promise<Database> {
   if (config.store.directUrl !== null) await assertOneDatabase(config)
-  return openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs })
+  const { dataDir, store } = config
+  const direct = { ...store, databaseUrl: store.directUrl ?? store.databaseUrl }
+  return openStore({ dataDir, store: direct }, { poolSize: 2, statementTimeoutMs })
 }
 
 /** Throws a ConfigError where the URLs name two databases, or an unfit one. The one behind a pooler may be away: it is not needed. */
@@ -332,10 +334,6 @@ async function assertOneDatabase(config: StoreConfig): Promise<void> {
 }
 
 type StoreConfig = Pick<Config, 'dataDir' | 'store'>
-
-function withoutPooler({ dataDir, store }: StoreConfig): StoreConfig {
-  return { dataDir, store: { ...store, databaseUrl: store.directUrl ?? store.databaseUrl } }
-}
 
 /** A pooler does not pass on the time limit of a connection, and the role may have none. */
 async function warnOfEndlessStatements(database: Database, log: Log): Promise<void> {

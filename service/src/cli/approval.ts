@@ -1,13 +1,13 @@
 /** `touchstone approval …`: irreversible acts that a second key or operator must approve (APPROVALS), their list and their decision. */
 import { resolve } from 'node:path'
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { localActor } from '../db/audit.ts'
 import { createKeyAuthentication } from '../access/api-keys.ts'
 import { verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, isApprovalId, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
-import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, textArgument } from './session/command.ts'
 import { readTextFile } from './session/files.ts'
 import type { RunWork, Session } from './session/session.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
@@ -148,7 +148,4 @@ async function keyIn({ store, io }: Session, file: string, step: 'approve' | 're
   return { who: `key:${key.id}`, key }
 }
 
-function parseId(text: string): string {
-  if (isApprovalId(text)) return text
-  throw new InvalidArgumentError('An id has 12 letters and digits, as touchstone approval list shows it.')
-}
+const parseId = textArgument(isApprovalId, 'An id has 12 letters and digits, as touchstone approval list shows it.')

@@ -1,6 +1,6 @@
 /** `touchstone index …`: status, verification and rebuild of the index of the chain (spec §4.9). */
 import type { Command } from 'commander'
-import { verifyIndex, type Difference } from '../chain/indexer/verify.ts'
+import { verifyIndex } from '../chain/indexer/verify.ts'
 import { tokenPages } from '../index/snapshot.ts'
 import { rebuildIndex } from '../index/store.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
@@ -77,13 +77,9 @@ async function verify(session: Session, { sample, json }: { sample?: number; jso
     io.out(`${compared} of ${products} assets compared at block ${at}: all agree with the chain.`)
     return 0
   }
-  const summary = formatDifferences(differences)
+  const summary = differences.length === 1 ? '1 differs from the chain' : `${differences.length} differ from the chain`
   io.out(`${compared} of ${products} assets compared up to block ${at}: ${summary}. Run: touchstone index rebuild`)
   return 1
-}
-
-function formatDifferences({ length }: readonly Difference[]): string {
-  return length === 1 ? '1 differs from the chain' : `${length} differ from the chain`
 }
 
 async function rebuild(session: Session, { yes, json }: { yes?: true; json?: true }): Promise<void> {

@@ -1,9 +1,9 @@
 /** `touchstone privacy …`: what the database has of a person, and its erasure. */
 import type { Hex } from '@touchstone/verdict'
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
 import { erasePersonalData, exportPersonalData, type DataSubject, type TagHashes } from '../privacy/personal-data.ts'
-import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, textArgument } from './session/command.ts'
 import { chainOf, type RunWork, type Session } from './session/session.ts'
 import { CommandError, formatJson } from './session/output.ts'
 
@@ -91,7 +91,7 @@ const words: Readonly<Record<string, string>> = {
   announcement: 'announcements of taps, which stay empty in their place',
 }
 
-function parseReference(text: string): string {
-  if (/^[\x21-\x7e]{1,60}$/.test(text)) return text
-  throw new InvalidArgumentError('A reference has 1 to 60 printable ASCII characters.')
-}
+const parseReference = textArgument(
+  (text) => /^[\x21-\x7e]{1,60}$/.test(text),
+  'A reference has 1 to 60 printable ASCII characters.',
+)

@@ -47,7 +47,6 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
   ]
 }
 
-/** Makes the function that runs commands with the components of a running service. */
 export function commandRunner({ config, service }: { readonly config: Config; readonly service: Service }): RunCommand {
   const { components, urls } = service
   const base = sessionBase(config, urls.verification, { store: components, chain: components })

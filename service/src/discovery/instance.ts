@@ -12,7 +12,6 @@ export type DocPage = { readonly path: string; readonly title: string }
 
 export type Instance = {
   readonly urls: NamedHosts
-  /** Name of the operator. */
   readonly operator: string
   /** EIP-55 checksummed. */
   readonly contract: Hex

@@ -30,17 +30,8 @@ export type RequestCount = Readonly<{
 /** A traced request; `at` is its end in unix seconds. */
 export type Exemplar = Readonly<{ traceId: string; seconds: number; at: number }>
 
-export type RequestMeter = Readonly<{
-  /** Returns a listener that counts the responses of another. */
-  measured: (listener: RequestListener) => RequestListener
-  read: () => readonly RequestCount[]
-}>
-
 /** `traceOf` returns the trace of a request that is traced. */
-export function createRequestMeter(
-  routes: RouteNames,
-  traceOf?: (response: ServerResponse) => string | undefined,
-): RequestMeter {
+export function createRequestMeter(routes: RouteNames, traceOf?: (response: ServerResponse) => string | undefined) {
   const counts = new Map<string, Map<RequestCount['status'], Counting>>()
 
   function count(route: string, status: RequestCount['status'], milliseconds: number, traceId?: string): void {
@@ -61,19 +52,22 @@ export function createRequestMeter(
   }
 
   return {
-    measured: (listener) => (request, response) => {
-      const began = performance.now()
-      const [, route] = routeOf(routes, request.url ?? '')
-      listener(request, response)
-      // A synchronous response, such as a prepared one, costs no event listener.
-      if (response.writableEnded)
-        return count(route, response.statusCode, performance.now() - began, traceOf?.(response))
-      response.once('close', () => {
-        const status = response.writableFinished ? response.statusCode : 'closed'
-        count(route, status, performance.now() - began, traceOf?.(response))
-      })
-    },
-    read: () => [...counts.values()].flatMap((ofRoute) => [...ofRoute.values()]),
+    /** Returns a listener that counts the responses of another. */
+    measured:
+      (listener: RequestListener): RequestListener =>
+      (request, response) => {
+        const began = performance.now()
+        const [, route] = routeOf(routes, request.url ?? '')
+        listener(request, response)
+        // A synchronous response, such as a prepared one, costs no event listener.
+        if (response.writableEnded)
+          return count(route, response.statusCode, performance.now() - began, traceOf?.(response))
+        response.once('close', () => {
+          const status = response.writableFinished ? response.statusCode : 'closed'
+          count(route, status, performance.now() - began, traceOf?.(response))
+        })
+      },
+    read: (): readonly RequestCount[] => [...counts.values()].flatMap((ofRoute) => [...ofRoute.values()]),
   }
 }
 

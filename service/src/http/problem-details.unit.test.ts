@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { asProblem, wantsProblem } from './problem-details.ts'
-import { errorResponse } from './responses.ts'
+import { uncachedJson } from './responses.ts'
 
 const docs = 'https://verify.example.com/docs/error-codes'
 
@@ -23,7 +23,7 @@ describe('problem details (RFC 9457)', () => {
 
   it('hold the fixed body of the keyless read, with a title for its code', async () => {
     const body = { version: '1', error: { code: 'ASSET_NOT_FOUND', message: 'No asset has this token id.' } }
-    const problem = await asProblem(errorResponse(404, body, { 'X-RateLimit-Limit': '60' }), docs)
+    const problem = await asProblem(uncachedJson(404, body, { 'X-RateLimit-Limit': '60' }), docs)
     assert.equal(problem.status, 404)
     assert.deepEqual(
       ['content-type', 'vary', 'cache-control', 'x-ratelimit-limit', 'access-control-allow-origin'].map((name) =>
@@ -46,13 +46,13 @@ describe('problem details (RFC 9457)', () => {
       ['Origin', 'Origin, Accept'],
       ['Accept-Encoding', 'Accept-Encoding, Accept'],
     ] as const) {
-      const problem = await asProblem(errorResponse(400, { error: 'Wrong.' }, { Vary: given }), docs)
+      const problem = await asProblem(uncachedJson(400, { error: 'Wrong.' }, { Vary: given }), docs)
       assert.equal(problem.headers.get('vary'), wanted)
     }
   })
 
   it('hold the general body, named by the status alone', async () => {
-    const problem = await asProblem(errorResponse(503, { error: 'This verifier holds no tag keys yet.' }), docs)
+    const problem = await asProblem(uncachedJson(503, { error: 'This verifier holds no tag keys yet.' }), docs)
     assert.deepEqual(await problem.json(), {
       type: 'about:blank',
       title: 'Service Unavailable',
@@ -63,7 +63,7 @@ describe('problem details (RFC 9457)', () => {
   })
 
   it('leave the answer to a HEAD request its status and headers', async () => {
-    const { status, headers } = errorResponse(429, { error: 'Too many requests.' }, { 'Retry-After': '7' })
+    const { status, headers } = uncachedJson(429, { error: 'Too many requests.' }, { 'Retry-After': '7' })
     const problem = await asProblem(new Response(null, { status, headers }), docs)
     assert.deepEqual([problem.status, problem.headers.get('retry-after'), await problem.text()], [429, '7', ''])
   })

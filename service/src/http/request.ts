@@ -91,7 +91,6 @@ export function runningRequestId(): string | undefined {
   return running.getStore()
 }
 
-/** Sets the id of each request, and runs the listener for it. */
 export function identified(listener: RequestListener): RequestListener {
   return (request, response) => {
     const id = requestIdFor(getHeader(request, 'x-request-id'))

@@ -28,9 +28,9 @@ export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
   }
 }
 
-/** Returns an error response as JSON, with open CORS and no caching. */
-export function errorResponse(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
-  return uncachedJson(status, body, headers)
+/** Returns the general error body (spec §7). */
+export function errorResponse(status: number, error: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return uncachedJson(status, { error }, headers)
 }
 
 /**
@@ -49,7 +49,7 @@ export function taggedResponse(
 }
 
 /** Returns a response as JSON, with open CORS and no caching. */
-export function uncachedJson(status: number, body: unknown, headers: Readonly<Record<string, string>>): Response {
+export function uncachedJson(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
   return new Response(JSON.stringify(body), {
     status,
     headers: {
@@ -83,7 +83,7 @@ export function sendError(
 
 /** Returns 405 with the methods of the route in `Allow` (RFC 9110 §15.5.6). */
 export function methodRefused(methods: string, headers: Readonly<Record<string, string>> = {}): Response {
-  return errorResponse(405, { error: `This route answers ${methods}.` }, { Allow: methods, ...headers })
+  return errorResponse(405, `This route answers ${methods}.`, { Allow: methods, ...headers })
 }
 
 /** Returns the answer to a CORS preflight: 204 with the methods and the request headers of the route. */

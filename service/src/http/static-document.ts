@@ -89,27 +89,14 @@ function unsized(headers: Readonly<Record<string, string>>): Record<string, stri
   return rest
 }
 
-type FileResponse = {
-  readonly status: 200 | 304
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
-}
-
-export type BrowserFiles = {
-  /** The hash of all files, which names their folder. */
-  readonly version: string
-  /** Returns the response to `{version}/{name}`, or null when there is no such file. */
-  readonly respond: (
-    path: string,
-    headers: { readonly acceptEncoding?: string | undefined; readonly ifNoneMatch?: string | undefined },
-  ) => Promise<FileResponse | null>
-}
+export type BrowserFiles = ReturnType<typeof browserFiles>
+type FileRequest = { readonly acceptEncoding?: string | undefined; readonly ifNoneMatch?: string | undefined }
 
 /**
  * Makes the files of a page from packages for browsers. They are compressed at the first request, in a folder that the hash of all files
  * names. `sources` are the texts by name. Links to source maps are removed, because the maps are not served.
  */
-export function browserFiles(sources: Readonly<Record<string, string>>): BrowserFiles {
+export function browserFiles(sources: Readonly<Record<string, string>>) {
   const hash = createHash('sha256')
   const files = new Map<string, { readonly type: string; readonly bytes: ReturnType<typeof compressedOnce> }>()
   for (const [name, source] of Object.entries(sources)) {
@@ -119,8 +106,10 @@ export function browserFiles(sources: Readonly<Record<string, string>>): Browser
   }
   const version = hash.digest('hex').slice(0, 16)
   return {
+    /** The hash of all files, which names their folder. */
     version,
-    async respond(path, { acceptEncoding, ifNoneMatch }) {
+    /** Returns the response to `{version}/{name}`, or null when there is no such file. */
+    async respond(path: string, { acceptEncoding, ifNoneMatch }: FileRequest) {
       const slash = path.indexOf('/')
       const file = files.get(path.slice(slash + 1))
       if (file === undefined) return null

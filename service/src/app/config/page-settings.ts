@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { anyOf, file, mapped, optional, url } from './parsers.ts'
 import { setting } from './setting.ts'
 
-/** Settings of the pages for people. */
 export const pageSettings = z.object({
   publicRpcUrl: setting(
     'PUBLIC_RPC_URL',

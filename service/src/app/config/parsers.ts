@@ -20,7 +20,6 @@ function textThat(want: string, holds: (text: string) => boolean, fallback = '')
   return { fallback, want, parse: (text) => (holds(text) ? text : undefined) }
 }
 
-/** Accepts a text that matches a pattern. */
 export function pattern(expression: RegExp, want: string, fallback = ''): Parser<string> {
   return textThat(want, (text) => expression.test(text), fallback)
 }
@@ -157,7 +156,6 @@ export function optional<T>(inner: Parser<T>): Parser<T | null> {
   }
 }
 
-/** Converts what a parser accepts. */
 export function mapped<T, R>(inner: Parser<T>, convert: (value: T) => R): Parser<R> {
   return {
     ...inner,

@@ -17,10 +17,8 @@ import { readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'
 
 /** Returns the key of backups: BACKUP_KEY, else TAG_KEK; `null` without either. */
-export function backupKeyOf({
-  backupKey,
-  tap: { kek, previousKek },
-}: Pick<Config, 'backupKey' | 'tap'>): BackupKey | null {
+export function backupKeyOf({ backupKey, tap }: Pick<Config, 'backupKey' | 'tap'>): BackupKey | null {
+  const { kek, previousKek } = tap
   if (backupKey !== null) return { setting: 'BACKUP_KEY', keys: [backupKey] }
   if (kek === null) return null
   return { setting: 'TAG_KEK', keys: previousKek === null ? [kek] : [kek, previousKek] }

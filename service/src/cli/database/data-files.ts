@@ -48,25 +48,19 @@ export function isDataFile(file: string): boolean {
   return folders.includes(folder) && names.length > 0 && names.every(isName)
 }
 
-export type Staged = Readonly<{
-  /** Parts of one file are consecutive. */
-  add: (part: BackupFilePart) => Promise<void>
-  /** Moves the files to their final place. */
-  place: () => Promise<void>
-  /** Removes everything that was written. */
-  remove: () => Promise<void>
-}>
+export type Staged = ReturnType<typeof stageDataFiles>
 
 /**
  * Stages files for a data folder that has none of them, hidden until all are written. Each stays within its own folder, which may be a
  * mounted volume.
  */
-export function stageDataFiles(dataDir: string): Staged {
+export function stageDataFiles(dataDir: string) {
   const hidden = `.restoring-${process.pid}`
   const made = new Set<string>()
   const placed: string[] = []
   return {
-    async add({ file, data }) {
+    /** Parts of one file are consecutive. */
+    async add({ file, data }: BackupFilePart): Promise<void> {
       const [folder = '', ...names] = file.split('/')
       const path = join(dataDir, folder, hidden, ...names)
       try {
@@ -79,7 +73,8 @@ export function stageDataFiles(dataDir: string): Staged {
         throw fileFault(join(dataDir, file), error)
       }
     },
-    async place() {
+    /** Moves the files to their final place. */
+    async place(): Promise<void> {
       for (const folder of folders) {
         const aside = join(dataDir, folder, hidden)
         for (const name of await readdir(aside).catch(ifMissing([]))) {
@@ -92,7 +87,7 @@ export function stageDataFiles(dataDir: string): Staged {
       // The database must not be more durable than the keys to what is in it.
       for (const path of [...placed, ...[...made].map((folder) => join(dataDir, folder))]) await syncFolder(path)
     },
-    async remove() {
+    async remove(): Promise<void> {
       const all = [...placed, ...folders.map((folder) => join(dataDir, folder, hidden))]
       for (const path of [...all, ...[...made].map((folder) => join(dataDir, folder))])
         await rm(path, { recursive: true, force: true })

@@ -158,10 +158,8 @@ export type DemoItem = {
   readonly uid: Uint8Array | null
 }
 
-/** Brand themes of the demonstration. */
 export const demoThemes = fileURLToPath(new URL('themes', import.meta.url))
 
-/** The batch of the demonstration's software tags. */
 export const demoBatch = 'demo'
 
 /** Returns the UID of a product's demo tag by its place in the catalogue: 04, then «DEMO» in ASCII. */

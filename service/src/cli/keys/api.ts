@@ -6,7 +6,7 @@ import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
 import { askForApproval } from '../approval.ts'
-import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import { writeNew } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
@@ -133,16 +133,8 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
   printTable(io.out, ['id', 'name', 'scope', 'brands', 'made', 'last used', ''], keys.map(toRow))
 }
 
-function toRow({
-  id,
-  name,
-  scopes: given,
-  brands,
-  createdAt,
-  lastUsedAt,
-  expiresAt,
-  revokedAt,
-}: ListedApiKey): string[] {
+function toRow(key: ListedApiKey): string[] {
+  const { id, name, scopes: given, brands, createdAt, lastUsedAt, expiresAt, revokedAt } = key
   const end = revokedAt === null ? expiresAt && `expires ${expiresAt}` : `revoked ${revokedAt}`
   return [id, name, given.join(','), brands?.join(', ') ?? 'all', createdAt, lastUsedAt ?? 'never', end ?? '']
 }
@@ -171,15 +163,9 @@ async function rotateKek({ store, io, hasPreviousKek }: Session, { json }: { rea
   )
 }
 
-function parseName(text: string): string {
-  if (/^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text)) return text
-  throw new InvalidArgumentError('A name has 1 to 100 characters.')
-}
+const parseName = textArgument((text) => /^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text), 'A name has 1 to 100 characters.')
 
-function parseId(text: string): string {
-  if (/^[a-z0-9]{8}$/.test(text)) return text
-  throw new InvalidArgumentError('An id has 8 letters and digits, such as k3x9a0qz.')
-}
+const parseId = textArgument((text) => /^[a-z0-9]{8}$/.test(text), 'An id has 8 letters and digits, such as k3x9a0qz.')
 
 function parseScopes(text: string): Scope[] {
   const words = text.split(',').map((word) => word.trim())

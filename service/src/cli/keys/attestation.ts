@@ -1,7 +1,7 @@
 /** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
-import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
@@ -115,11 +115,10 @@ function assertChanged(change: PublishedKey | { readonly refused: string }): Pub
   return change
 }
 
-function parseKeyId(text: string): string {
-  if (!/^attest-[0-9a-f]{16}$/.test(text))
-    throw new InvalidArgumentError('A key is named attest- and 16 hex digits; see touchstone attest key list.')
-  return text
-}
+const parseKeyId = textArgument(
+  (text) => /^attest-[0-9a-f]{16}$/.test(text),
+  'A key is named attest- and 16 hex digits; see touchstone attest key list.',
+)
 
 function parseTime(text: string): number {
   const time = Date.parse(text)

@@ -1,7 +1,7 @@
 /** `touchstone issuer …`: the keys that sign passports and their status lists (spec §9), and what becomes of signatures when they change. */
 import { InvalidArgumentError, type Command } from 'commander'
 import { isIssuerKeyId, type IssuerKey, type IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
-import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { formatSecond } from '../../domain/text.ts'
@@ -80,10 +80,7 @@ function toListed({ id, algorithm, status, revoked, publicJwk }: IssuerKey) {
   return { id, algorithm, status, revoked, publicJwk }
 }
 
-function parseKeyId(text: string): string {
-  if (isIssuerKeyId(text)) return text
-  throw new InvalidArgumentError('A key is named key- and a number; see touchstone issuer list.')
-}
+const parseKeyId = textArgument(isIssuerKeyId, 'A key is named key- and a number; see touchstone issuer list.')
 
 function parsePast(text: string): number {
   const time = argument.time(text)

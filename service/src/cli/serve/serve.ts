@@ -1,4 +1,5 @@
 /** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
+import cluster from 'node:cluster'
 import type { Command } from 'commander'
 import { ConfigError, readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
 import { misspeltSettings } from '../doctor/misspelt.ts'
@@ -18,7 +19,7 @@ import { createNotifier } from './notify.ts'
 import { endInTime, handleSignals } from './signals.ts'
 import { formatError } from '../session/output.ts'
 import { commandRunner } from '../store-commands.ts'
-import { connectToPrimary, failStart, isWorker, disconnectPrimary, startWorkers } from './workers.ts'
+import { connectToPrimary, failStart, startWorkers } from './workers.ts'
 
 export function serveCommand(): Command {
   return defineCommand('serve', 'Runs the service against a chain and a contract named by the environment.', {
@@ -40,7 +41,7 @@ export function serveCommand(): Command {
 type ServeOptions = { readonly only?: string; readonly workers?: string; readonly persisted?: string }
 
 async function serve({ only, workers, persisted }: ServeOptions): Promise<void> {
-  if (isWorker()) return serveAsWorker()
+  if (cluster.isWorker) return serveAsWorker()
   const env = {
     ...process.env,
     ...(only !== undefined && { ONLY: only }),
@@ -125,7 +126,7 @@ async function serveAsWorker(): Promise<void> {
   } catch (error) {
     await failStart(formatError(error))
   }
-  disconnectPrimary()
+  process.disconnect() // else the channel to the primary keeps this process
 }
 
 /** Starts the service and runs the commands of the CLI in it. */

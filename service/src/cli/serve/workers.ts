@@ -180,9 +180,6 @@ type ToWorker = 'ping' | 'stop accepting' | 'stop'
 /** Messages of a worker. `failed` is one sentence why it cannot start. */
 type FromWorker = 'alive' | 'started' | 'accepts no more' | { readonly failed: string }
 
-/** Returns whether this process was started by `serve --workers`. */
-export const isWorker = (): boolean => cluster.isWorker
-
 /**
  * Connects a worker to its primary. Signals are ignored: a terminal and systemd send them to every process, but only the primary may end
  * the workers in order.
@@ -213,9 +210,6 @@ export function connectToPrimary() {
 export function failStart(sentence: string): Promise<never> {
   return new Promise(() => process.send?.({ failed: sentence } satisfies FromWorker, () => process.exit(1)))
 }
-
-/** Closes the channel to the primary, so that the process can end. */
-export const disconnectPrimary = (): void => process.disconnect()
 
 function report(message: Exclude<FromWorker, object>): void {
   process.send?.(message)

@@ -89,7 +89,6 @@ export async function lastTouch(path: string): Promise<number | null> {
 
 type Keyed = Pick<Address, 'token'>
 
-/** Returns the path of the socket of a holder. */
 export function socketFile(path: string, { token }: Keyed): string {
   return `${path}.${token.slice(0, 12)}.sock`
 }

@@ -25,7 +25,6 @@ export function defineCommand(name: string, description: string, { notes = '', e
   return new Command(name).description(description).addHelpText('after', `\n${parts.join('\n\n')}`)
 }
 
-/** Defines a command that only groups others. */
 export function defineGroup(name: string, description: string, commands: readonly Command[], notes?: string): Command {
   const group = new Command(name).description(description)
   for (const command of commands) group.addCommand(command)
@@ -96,11 +95,16 @@ export const uidSentence = 'A UID has 14 hex digits and begins with 04, such as 
 export const gtinSentence = 'A GTIN has 8, 12, 13 or 14 digits and a right check digit.'
 export const serialSentence = 'A serial has 1 to 20 letters, digits or signs of GS1’s set, such as M41-002208.'
 
+/** Makes the parser of an argument that is legal as it is. `sentence` says what is. */
+export const textArgument =
+  (isLegal: (text: string) => boolean, sentence: string) =>
+  (text: string): string =>
+    isLegal(text) ? text : invalid(sentence)
+
 /** Parsers for commander. */
 export const argument = {
   tokenId: (text: string): bigint => parseTokenId(text) ?? invalid('A token id is a decimal number, such as 7.'),
-  batchId: (text: string): string =>
-    batchIdPattern.test(text) ? text : invalid('A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.'),
+  batchId: textArgument((text) => batchIdPattern.test(text), 'A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.'),
   epoch: (text: string): number =>
     /^\d{1,10}$/.test(text) && Number(text) <= 0x7fffffff ? Number(text) : invalid('An epoch is 0, 1, 2 …'),
   count:
@@ -132,10 +136,8 @@ export const argument = {
   macInput: (text: string): MacInput =>
     macInputs.find((known) => known === text) ?? invalid(`It is one of ${macInputs.join(', ')}.`),
   gtin: (text: string): string => parseAnyGtin(text) ?? invalid(gtinSentence),
-  serial: (text: string): string => (isRegistrableSerial(text) ? text : invalid(serialSentence)),
-  /** Parses an idempotency key of the operator. */
-  key: (text: string): string =>
-    isIdempotencyKey(text) ? text : invalid('A key has 1 to 100 printable ASCII characters.'),
+  serial: textArgument(isRegistrableSerial, serialSentence),
+  key: textArgument(isIdempotencyKey, 'A key has 1 to 100 printable ASCII characters.'),
   unixTime: (text: string): bigint =>
     /^\d{9,11}$/.test(text) ? BigInt(text) : invalid('A deadline is in unix seconds, such as 1893456000.'),
   /** Parses a day or a moment of UTC to unix milliseconds. */
@@ -145,9 +147,8 @@ export const argument = {
     const isReal = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
     return !isReal ? invalid('A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC.') : ms
   },
-  note: (text: string): string =>
-    text.length <= 1_000 && text.isWellFormed() ? text : invalid('A note has at most 1000 characters.'),
-  tapUrl: (text: string): string => (URL.canParse(text) ? text : invalid('It is a URL, in quotes.')),
+  note: textArgument((text) => text.length <= 1_000 && text.isWellFormed(), 'A note has at most 1000 characters.'),
+  tapUrl: textArgument((text) => URL.canParse(text), 'It is a URL, in quotes.'),
 } as const
 
 /** Formats the name of a flag as it is on the command line. */

@@ -47,7 +47,6 @@ export function printTable(
   }
 }
 
-/** Visits a command and all commands below it. */
 export function forEachCommand(command: Command, visit: (command: Command) => void): void {
   visit(command)
   for (const child of command.commands) forEachCommand(child, visit)

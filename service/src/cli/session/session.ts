@@ -19,7 +19,6 @@ import { CommandError, forEachCommand, outputErrorOf } from './output.ts'
 import { assertDataFolder, writePrivately } from './closed-folder.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
-/** The environment of a command. */
 export type Session = {
   readonly io: CommandIo
   /** A running service executes the command, with the settings of its own process. */

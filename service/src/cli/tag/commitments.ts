@@ -116,7 +116,9 @@ export async function readBindings(
   const tagHashes = uids.flatMap((uid) => [tagHash(uid), ...(formerTagHash === undefined ? [] : [formerTagHash(uid)])])
   const tokens: (bigint | null)[] = []
   for (let at = 0; at < tagHashes.length; at += perRequest) {
-    const datas = tagHashes.slice(at, at + perRequest).map(toCall)
+    const datas = tagHashes
+      .slice(at, at + perRequest)
+      .map((hash) => encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [hash] }))
     onRead()
     const answers = await source.calls(contract.toLowerCase() as Hex, datas, head)
     if (answers === nonCanonical) throw chainUnavailable('the block is not canonical')
@@ -130,10 +132,6 @@ export async function readBindings(
     tokenId: tokens[index * perTag] ?? null,
     formerTokenId: perTag === 1 ? null : (tokens[index * perTag + 1] ?? null),
   }))
-}
-
-function toCall(tagHash: Hex): Hex {
-  return encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash] })
 }
 
 /** Calls per request; providers allow at least this many. */

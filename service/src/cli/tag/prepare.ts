@@ -97,7 +97,6 @@ const extensions: Readonly<Record<KeyRowFormat, string>> = {
   apdu: 'apdu.txt',
 }
 
-/** A chip with the data of its own row. */
 type PreparedChip = { readonly row: ImportRow; readonly batch: BatchKeyRecord; readonly template: TagTemplate }
 
 /** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
@@ -128,7 +127,6 @@ export async function prepareChips(
   return chips
 }
 
-/** Returns the masters of the batches of these chips. */
 async function mastersOf(
   { store }: Pick<Session, 'store'>,
   chips: readonly PreparedChip[],

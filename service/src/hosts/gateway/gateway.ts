@@ -391,7 +391,6 @@ function isPayment({ kind }: Sale['decoded']): boolean {
   return kind === 'payment' || kind === 'channel'
 }
 
-/** Returns a signal that aborts when the connection has closed. */
 function signalOf(response: ServerResponse): AbortSignal {
   const closing = new AbortController()
   if (response.destroyed) closing.abort()

@@ -44,7 +44,6 @@ type StatusOptions = {
   readonly settlement: Pick<Settlement, 'findPaidLater'>
   readonly terms: PaymentTerms
   readonly limiter: RateLimiter | undefined
-  /** Returns the client of a request for its quota. */
   readonly client: (request: IncomingMessage) => string
   readonly toErrorCode: (error: unknown, requestId: string) => PaymentErrorCode
   /** Milliseconds. */

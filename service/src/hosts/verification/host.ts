@@ -75,10 +75,10 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   statusRoutes(app, helpers, host) // §9  /api/status/{purpose}/{list}
   discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
   docsRoutes(app, helpers, host) // §9  /docs
-  app.notFound(() => errorResponse(404, { error: nothingHere }))
+  app.notFound(() => errorResponse(404, nothingHere))
   app.onError((error, c) => {
     const { status, message } = helpers.faultOf(error, c)
-    return errorResponse(status, { error: message })
+    return errorResponse(status, message)
   })
   return app
 }
@@ -95,7 +95,7 @@ export function verificationListener(host: VerificationHost): RequestListener {
     // An HTTP/1.0 request may leave its Host out; the name is for Hono's URL only.
     {
       hostname: 'localhost',
-      errorHandler: () => errorResponse(400, { error: 'The request target or its Host is not valid.' }),
+      errorHandler: () => errorResponse(400, 'The request target or its Host is not valid.'),
     },
   )
   const { clientKey, log, agents } = host

@@ -10,7 +10,15 @@ import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
-import { quotaHeaders, errorResponse, methodRefused, openToAll, preflight, readMethods } from '../../http/responses.ts'
+import {
+  quotaHeaders,
+  errorResponse,
+  methodRefused,
+  openToAll,
+  preflight,
+  readMethods,
+  uncachedJson,
+} from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
 import {
   databaseUnavailable,
@@ -125,7 +133,7 @@ type ReadRoute = {
 }
 
 function generalFailure({ status, message }: ServiceError, headers: Headers): Response {
-  return errorResponse(status, { error: message }, headers)
+  return errorResponse(status, message, headers)
 }
 
 /** Adds a document that does not change while the service runs. */
@@ -137,7 +145,7 @@ export function documentRoute(app: Hono<Env>, path: string, document: StaticDocu
 /** Returns the error body of the keyless read (spec §2.4). */
 export function codedFailure(error: ServiceError, headers: Headers): Response {
   const { status, code, message } = error
-  return errorResponse(status, { version: '1', error: { code, message } }, headers)
+  return uncachedJson(status, { version: '1', error: { code, message } }, headers)
 }
 
 /** Returns a look-up of headers by lower-case name. Node's own table, where there is a socket, costs less than a Headers object. */
@@ -193,16 +201,15 @@ export function sendJson(
   return RESPONSE_ALREADY_SENT
 }
 
-/** Writes the error text of a 429. */
 export function rateLimitMessage({ resetSeconds }: Quota): string {
   return `Too many requests. Send the next one in ${resetSeconds} s.`
 }
 
 /** Returns 429 with the general error body (spec §7). */
 export function rateLimited(quota: Quota, headers: Headers = {}): Response {
-  return errorResponse(
-    429,
-    { error: rateLimitMessage(quota) },
-    { ...headers, ...quotaHeaders(quota), 'Retry-After': String(quota.resetSeconds) },
-  )
+  return errorResponse(429, rateLimitMessage(quota), {
+    ...headers,
+    ...quotaHeaders(quota),
+    'Retry-After': String(quota.resetSeconds),
+  })
 }

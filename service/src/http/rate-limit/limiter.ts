@@ -41,13 +41,8 @@ type LimiterSettings = {
 }
 
 /** Allows `limit` requests a client per `windowSeconds`. `name` distinguishes quotas in the headers. `now` is in milliseconds. */
-export function createRateLimiter({
-  limit,
-  windowSeconds = 60,
-  name = 'default',
-  maxClients = 100_000,
-  now = Date.now,
-}: LimiterSettings): LocalLimiter {
+export function createRateLimiter(settings: LimiterSettings): LocalLimiter {
+  const { limit, windowSeconds = 60, name = 'default', maxClients = 100_000, now = Date.now } = settings
   const windows = new Map<string, Window>() // in the order in which the windows began
   const length = windowSeconds * 1000
   const policy: Policy = { name: `"${name}"`, text: `"${name}";q=${limit};w=${windowSeconds}` }

@@ -59,7 +59,6 @@ export function openRedisWindows(url: string) {
   } satisfies LimitStore & { ready: unknown; close: unknown }
 }
 
-/** Prefix of every key. */
 const prefix = 'touchstone:limit:'
 
 const consumeScript = defineScript({

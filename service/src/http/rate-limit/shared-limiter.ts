@@ -22,15 +22,14 @@ export type WindowUse = { readonly used: number; readonly granted: number; reado
 /** Never grants more than `limit` in a window, whichever processes ask. Results are in the order of the requests. */
 export type LimitStore = { readonly consume: (requests: readonly WindowRequest[]) => Promise<readonly WindowUse[]> }
 
-export type SharedLimits = {
-  /** `scope` distinguishes the quotas of one client in the store; `name` appears in its headers. */
-  readonly limiter: (options: {
-    readonly scope: string
-    readonly limit: number
-    readonly windowSeconds: number
-    readonly name?: string
-  }) => RateLimiter
-  readonly stats: () => LimitStats
+export type SharedLimits = ReturnType<typeof createSharedLimits>
+
+/** `scope` distinguishes the quotas of one client in the store; `name` appears in its headers. */
+type SharedQuota = {
+  readonly scope: string
+  readonly limit: number
+  readonly windowSeconds: number
+  readonly name?: string
 }
 /** `local` counts the requests that this process counted alone; `up` is false from a failed call to the next success. */
 export type LimitStats = {
@@ -64,14 +63,7 @@ type SharedLimitsOptions = {
 }
 
 /** `keyOf` names a window in the store without naming the client. `deadlineMs` is for one call. `now` is in milliseconds. */
-export function createSharedLimits({
-  store,
-  breaker,
-  keyOf,
-  deadlineMs,
-  log,
-  now = Date.now,
-}: SharedLimitsOptions): SharedLimits {
+export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now = Date.now }: SharedLimitsOptions) {
   const waiting = new Map<string, Waiting>()
   const counts = { calls: 0, failures: 0, local: 0, up: true }
   let busy = false
@@ -141,7 +133,7 @@ export function createSharedLimits({
   }
 
   return {
-    limiter({ scope, limit, windowSeconds, name }) {
+    limiter: ({ scope, limit, windowSeconds, name }: SharedQuota): RateLimiter => {
       const local = createRateLimiter({ limit, windowSeconds, now, ...(name !== undefined && { name }) })
       const windowMs = windowSeconds * 1000
       // A used-up window stays used up until it ends, so that the store need not be asked.
@@ -150,7 +142,7 @@ export function createSharedLimits({
         exhausted: local.exhausted,
       }
     },
-    stats: () => counts,
+    stats: (): LimitStats => counts,
   }
 }
 

@@ -91,7 +91,6 @@ export function makerPicture(context: PageContext, details: ItemView['details'],
   return pictureElement(shown, { alt: altOf(context, shown, places), look })
 }
 
-/** Care, repair, recycling and materials, folded. */
 export function careCard(context: PageContext, { details }: Pick<ItemView, 'details'>, places: Places): Html | false {
   const { product } = textsIn(context)
   if (details === null) return false

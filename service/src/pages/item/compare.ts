@@ -76,7 +76,6 @@ export function compareCard(
   </section>`
 }
 
-/** Path that the form is sent to. */
 export const reportPath = '/report'
 /** Id of the form, by which the answer to «What are you doing?» belongs to it. */
 export const reportFormId = 'report'

@@ -60,7 +60,7 @@ function render(context: PageContext, view: ItemView): string {
         inDoubt,
         places,
         eyebrow: isTapped ? texts.verdict.checked : texts.verdict.noProof,
-        facts: [chipFact(context, tap), recordFact(context, view)],
+        facts: [isTapped ? tapFact(context, tap) : uncheckedFact(context, tap.kind), recordFact(context, view)],
         name: view.product.name,
         brand: theme?.name,
         say: isTapped || stageOf(situation) !== 'stop' ? undefined : reportSentence(context, tap.kind),
@@ -128,10 +128,6 @@ function claimedAtOf(view: ItemView): number | null {
 
 function changesOf({ history, changes }: ItemView): ItemView['changes'] {
   return history ?? changes
-}
-
-function chipFact(context: PageContext, tap: TapView): CardFact {
-  return tap.kind === 'tapped' ? tapFact(context, tap) : uncheckedFact(context, tap.kind)
 }
 
 /** The state or the gravest report in words, and since when it stands, or when it was read. */

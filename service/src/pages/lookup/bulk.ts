@@ -145,7 +145,7 @@ function rowOf(context: PageContext, row: LookupRow): Html {
   const { bulk } = textsIn(context)
   const items = row.kind === 'found' ? [row.item] : row.kind === 'several' ? row.items : []
   const tone = isReported(row) ? 'stop' : row.kind === 'found' ? 'none' : 'hold'
-  const says = row.kind === 'found' ? stateOf(context, row.item) : outcomeText(context, row)
+  const says = row.kind === 'found' ? stateOf(context, row.item) : bulk[row.kind]
   const names = items.flatMap(({ name }) => name ?? [])
   return html`<tr class="tone-${tone}">
     <td data-name="${bulk.line}">${row.line}</td>
@@ -158,11 +158,6 @@ function rowOf(context: PageContext, row: LookupRow): Html {
       ${names.length > 0 && html`<div class="framed">${names.map((name) => html`<p>${supplierText(name)}</p>`)}</div>`}
     </td>
   </tr>`
-}
-
-function outcomeText(context: PageContext, { kind }: { readonly kind: Exclude<LookupRow['kind'], 'found'> }): string {
-  const { bulk } = textsIn(context)
-  return bulk[kind]
 }
 
 /** Names every report; without one, the state. */

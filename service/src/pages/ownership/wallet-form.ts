@@ -3,7 +3,6 @@ import { textsIn, type PageContext } from '../context.ts'
 import { html, jsonBlock, type Html } from '../html.ts'
 import { chainId, chainTitle } from '../../domain/chain.ts'
 
-/** Paths that the steps are sent to. */
 export const claimPath = '/claim'
 export const transferPath = '/transfer'
 /** Path of the pages of offers; the id of the transfer follows. */
@@ -16,7 +15,6 @@ type WalletStep = {
   readonly step: 'claim' | 'offer' | 'accept' | 'withdraw' | 'address' | 'call'
   /** Attributes that the step needs. */
   readonly data: Html
-  /** The step in words. */
   readonly text?: Html | string | undefined
   /** Words of the button, with the place `{wallet}`. */
   readonly button: string

@@ -25,7 +25,6 @@ type Look = {
   readonly stage: Stage
   /** The role that is chosen until the visitor chooses. */
   readonly role: ViewerRole
-  /** One tone, or one for each role. */
   readonly tone: Tone | Readonly<Record<ViewerRole, Tone>>
 }
 

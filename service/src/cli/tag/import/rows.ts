@@ -126,7 +126,6 @@ function parseItem(gtinText: string, serial: string): ImportRow['item'] | string
   return isRegistrableSerial(serial) ? { gtin, serial } : inColumn('serial', serialSentence)
 }
 
-/** The components of the chain that an import uses. */
 export type ImportChain = Pick<
   Components,
   'reader' | 'writer' | 'source' | 'contract' | 'formerTagHash' | 'formerBinding'

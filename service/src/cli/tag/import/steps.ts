@@ -120,7 +120,6 @@ export async function createImporter(session: Session, chain: ImportChain | null
     })
   }
 
-  /** Mints for the rows that have no token. */
   async function withMinted(plans: (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
     const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
     if (!wanted.mint || mints === null || missing.length === 0) return plans

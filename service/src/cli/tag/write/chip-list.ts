@@ -1,25 +1,12 @@
 /** The chips of `tag write --from`. They are the rows of a file still to be written; the report lists the written ones. */
 import { open } from 'node:fs/promises'
-import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
 import { formatCsvRow } from '../../../lib/csv.ts'
 import { prepareChips } from '../prepare.ts'
 import type { AddressOptions } from '../template.ts'
 
-export type ChipList = Readonly<{
-  /** Rows of the file. */
-  size: number
-  /** Rows that are not written yet. */
-  left: () => number
-  /** Returns undefined for a chip that is not in the file. `uid` has 14 upper-case hex digits. */
-  templateOf: (uid: string) => TagTemplate | undefined
-  isWritten: (uid: string) => boolean
-  written: (uid: string, counter: number) => Promise<void>
-  /** Path of the report. */
-  report: string
-  close: () => Promise<void>
-}>
+export type ChipList = Awaited<ReturnType<typeof openChipList>>
 
 const columns = ['line', 'uid', 'batch', 'gtin', 'serial', 'counter', 'url'] as const
 
@@ -31,7 +18,7 @@ export async function openChipList(
   { store }: Session,
   path: string,
   options: Pick<AddressOptions, 'url' | 'host'> & { readonly batch: string },
-): Promise<ChipList> {
+) {
   const chips = new Map((await prepareChips({ store }, path, options)).map((chip) => [chip.row.uidText, chip]))
   const done = new Set<string>()
   const report = `${path}.written.csv`
@@ -57,10 +44,12 @@ export async function openChipList(
   await file.appendFile(lines.join(''))
   return {
     size: chips.size,
+    /** Rows that are not written yet. */
     left: () => chips.size - done.size,
-    templateOf: (uid) => chips.get(uid)?.template,
-    isWritten: (uid) => done.has(uid),
-    written: async (uid, counter) => {
+    /** Returns undefined for a chip that is not in the file. `uid` has 14 upper-case hex digits. */
+    templateOf: (uid: string) => chips.get(uid)?.template,
+    isWritten: (uid: string) => done.has(uid),
+    written: async (uid: string, counter: number) => {
       done.add(uid)
       await file.appendFile(lineOf(uid, counter))
     },

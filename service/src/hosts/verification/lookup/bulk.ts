@@ -48,7 +48,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
       const status = fault?.status ?? statuses[problem.kind]
       const wait: Headers = problem.kind === 'quota' ? { 'Retry-After': String(problem.seconds) } : {}
       return asCsv
-        ? errorResponse(status, { error: messageOf(problem, most, fault) }, { ...headers, ...wait })
+        ? errorResponse(status, messageOf(problem, most, fault), { ...headers, ...wait })
         : page(status, { most, text: withoutQueries(text), problem }, wait)
     }
 

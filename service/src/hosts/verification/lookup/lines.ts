@@ -45,7 +45,7 @@ function withColumns(all: readonly NumberedText[]): readonly UnreadLine[] {
 function parseLine({ number, text, columns }: UnreadLine, baseUrl: string): LookupLine {
   return {
     number,
-    typed: typedOf(text),
+    typed: cleanText(withoutQueries(text), { max: longestTyped }),
     identifiers: columns ? byColumns(columns, cellsOf(text), baseUrl) : byPlace(text, baseUrl),
   }
 }
@@ -132,10 +132,6 @@ function cellsOf(line: string): readonly string[] {
   } catch {
     return [line] // a quote that is not closed
   }
-}
-
-function typedOf(line: string): string {
-  return cleanText(withoutQueries(line), { max: longestTyped })
 }
 
 /** Leaves out the queries of links, which may hold taps. */

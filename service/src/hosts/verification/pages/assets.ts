@@ -12,23 +12,16 @@ import { offlinePage } from '../../../pages/offline.ts'
 import { errorResponse, taggedResponse } from '../../../http/responses.ts'
 import { mediaTypeOf } from '../../../http/static-document.ts'
 
-export type PageAssets = {
-  /** Path of the folder, without a slash at the end. */
-  readonly folder: string
-  /** Answers a raw path below `/assets/`. */
-  readonly respond: (path: string, ifNoneMatch: string | undefined) => Response
-}
-
 export const assetsPrefix = '/assets/'
 
 /** Returns the assets, the same for every host of the process. Throws when a file of the program is missing. */
-export function pageAssets(): PageAssets {
+export function pageAssets(): ReturnType<typeof readAssets> {
   return (made ??= readAssets())
 }
 
-let made: PageAssets | undefined
+let made: ReturnType<typeof readAssets> | undefined
 
-function readAssets(): PageAssets {
+function readAssets() {
   const files = new Map<string, string>()
   for (const name of [
     'page.css',
@@ -65,12 +58,14 @@ function readAssets(): PageAssets {
   files.set('offline.html', offlinePage(`${assetsPrefix}${version}`))
   const etag = `"${version}"`
   return {
+    /** Path of the folder, without a slash at the end. */
     folder: `${assetsPrefix}${version}`,
-    respond(path, ifNoneMatch) {
+    /** Answers a raw path below `/assets/`. */
+    respond: (path: string, ifNoneMatch: string | undefined): Response => {
       const [asked, ...rest] = path.slice(assetsPrefix.length).split('/')
       const name = rest.join('/')
       const text = files.get(name)
-      if (text === undefined) return errorResponse(404, { error: 'There is nothing at this path.' })
+      if (text === undefined) return errorResponse(404, 'There is nothing at this path.')
       // A page of an older or newer instance names another version: it gets these files, but does not cache them.
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
       const shared = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
@@ -82,7 +77,7 @@ function readAssets(): PageAssets {
 /** Answers the style sheet or the typeface of a brand theme; the path holds the hash of the content. */
 export function themeResponse(themes: readonly BrandTheme[], path: string): Response {
   const theme = themes.find(({ stylesheet, typeface }) => stylesheet === path || typeface?.path === path)
-  if (theme === undefined) return errorResponse(404, { error: 'There is nothing at this path.' })
+  if (theme === undefined) return errorResponse(404, 'There is nothing at this path.')
   const headers = { ...assetHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
   if (theme.typeface?.path === path)
     return new Response(new Uint8Array(theme.typeface.bytes), { headers: { ...headers, 'Content-Type': 'font/woff2' } })

@@ -48,7 +48,6 @@ type PageOptions = {
   readonly explorerUrl: string | null
   /** The steps of ownership that visitors may take. */
   readonly ownership: ReadonlySet<'claim' | 'transfer' | 'report' | 'passkey'>
-  /** Brand themes of the operator. */
   readonly themes: readonly BrandTheme[]
   /** Tokens on the start page. */
   readonly examples: readonly bigint[]

@@ -29,19 +29,17 @@ export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { picture
   app.all(`${picturesPrefix}*`, async (c) => {
     if (!isRead(c.req.method)) return methodRefused(readMethods)
     const hash = c.req.path.slice(picturesPrefix.length)
-    if (!/^[0-9a-f]{64}$/.test(hash)) return errorResponse(404, { error: noPicture })
+    if (!/^[0-9a-f]{64}$/.test(hash)) return errorResponse(404, noPicture)
     const ready = pictureForms.ready(hash)
     const quota = ready === undefined ? await helpers.consume(c, limiter) : undefined
     if (quota?.allowed === false) return rateLimited(quota)
     const headers = quotaHeaders(quota)
     try {
       const form = ready ?? (await pictureForms.get(hash))
-      return form === null
-        ? errorResponse(404, { error: noPicture }, headers)
-        : respond(form, hash, c.req.header('if-none-match'))
+      return form === null ? errorResponse(404, noPicture, headers) : respond(form, hash, c.req.header('if-none-match'))
     } catch (error) {
       const { status, message } = helpers.faultOf(error, c)
-      return errorResponse(status, { error: message }, headers)
+      return errorResponse(status, message, headers)
     }
   })
 }

@@ -125,7 +125,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     if (linked !== null) return linked
     const target =
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
-    if (target === null) return errorResponse(404, { error: nothingHere }, visit.headers)
+    if (target === null) return errorResponse(404, nothingHere, visit.headers)
     if (target.kind === 'notice') return noticeOf(visit, target.status, target.notice)
     if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')

@@ -73,14 +73,14 @@ export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion)
         : facts !== null
   const answer = answerWith(tokenId ?? 0n, topicsOf(facts ?? {}))
   const headers = { ...linkHeaders(site.baseUrl, link), ...privateHeaders, ...quotaHeaders(question.quota) }
-  if (!isKnown) return errorResponse(404, { error: 'There is no item under this link.' }, headers)
+  if (!isKnown) return errorResponse(404, 'There is no item under this link.', headers)
   switch (answer.kind) {
     case 'page':
       return null
     case 'redirect':
       return new Response(null, { status: 303, headers: { ...headers, Location: locationOf(answer, question.query) } })
     case 'not-found':
-      return errorResponse(404, { error: noSuchLink }, headers)
+      return errorResponse(404, noSuchLink, headers)
     case 'linkset': {
       const linkset = linksetOf(site, link, tokenId, facts ?? {})
       return new Response(JSON.stringify(linkset), { headers: { ...headers, 'Content-Type': linksetType } })

@@ -5,7 +5,7 @@
 import type { Hono } from 'hono'
 import { etagOf, etagOfText } from '../../../http/etag.ts'
 import { negotiate, type PassportForm } from '../../../http/accept.ts'
-import { errorResponse, openToAll } from '../../../http/responses.ts'
+import { openToAll, uncachedJson } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { parsePassportPath } from '../../../passport/digital-link.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
@@ -153,7 +153,7 @@ const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved' | 'busy'>
 
 /** A rejected request has `verified: false`; a fault or a limit is no statement about the chip. */
 function tapErrorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return errorResponse(status, status < 429 ? { verified: false, error } : { error }, headers)
+  return uncachedJson(status, status < 429 ? { verified: false, error } : { error }, headers)
 }
 
 function documentResponse(document: object, form: PassportForm, headers: Headers): Response {

@@ -47,7 +47,7 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
     const signer = issuer.listSignerFor(did)
     const form = formFor(c.req.header('accept'), signer)
     const bits = asked === null || form === null ? null : await statusBits(asked.list)
-    if (asked === null || form === null || bits === null) return errorResponse(404, { error: noList }, headers)
+    if (asked === null || form === null || bits === null) return errorResponse(404, noList, headers)
     const { text, etag } = await copyOf(asked, bits, form, signer)
     const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
     return taggedResponse(c.req.header('if-none-match'), text, shared, { 'Content-Type': form })

@@ -121,7 +121,10 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
       if (!caller.ok) return caller.response(headers)
       const most = Math.min(mostIds, quota?.limit ?? mostIds)
       const ids = await readIds(c, most)
-      if (ids === null) return faultResult(new ServiceError('INVALID_ARGUMENT', badBody(most)), headers)
+      if (ids === null) {
+        const message = `The body must be {"productIds": […]} with 1 to ${most} identifiers.`
+        return faultResult(new ServiceError('INVALID_ARGUMENT', message), headers)
+      }
       const after = await helpers.consumeMore(c, limiter, { quota, more: ids.length - 1 })
       if (after?.allowed === false) return limited(after, tooFewLeft(after))
       const results = await mapConcurrently(ids, idsAtOnce, matchOf)
@@ -155,10 +158,6 @@ function limited(quota: Quota, message: string): Response {
 
 function tooFewLeft({ remaining, resetSeconds }: Quota): string {
   return `Each identifier counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
-}
-
-function badBody(most: number): string {
-  return `The body must be {"productIds": […]} with 1 to ${most} identifiers.`
 }
 
 /** Answers a moment after the newest block that is read. Blocks come as time passes, so that the difference is the time to wait. */

@@ -1,5 +1,5 @@
 /** The Result object of EN 18222: what its routes answer with instead of a passport. */
-import { errorResponse } from '../../../http/responses.ts'
+import { uncachedJson } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import type { Headers } from '../request.ts'
 
@@ -68,5 +68,5 @@ function resultResponse(
   headers: Headers,
 ): Response {
   const timestamp = new Date().toISOString()
-  return errorResponse(status, { statusCode, message: [{ messageType: 'Error', text, code, timestamp }] }, headers)
+  return uncachedJson(status, { statusCode, message: [{ messageType: 'Error', text, code, timestamp }] }, headers)
 }

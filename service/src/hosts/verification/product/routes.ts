@@ -16,10 +16,9 @@ export type ProductRoutes = ProductSite & { readonly limiter?: RateLimiter | und
 export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: ProductRoutes): void {
   readRoute(app, helpers, { prefix: `${productRoot}/`, limiter: site.limiter }, async (c, headers) => {
     const subject = parseSubjectPath(c.req.path.slice(productRoot.length))
-    if (subject === null) return errorResponse(400, { error: badPath }, headers)
+    if (subject === null) return errorResponse(400, badPath, headers)
     const record = await readProduct(site, subject)
-    if (record === null)
-      return errorResponse(404, { error: 'There is no product information under this link.' }, headers)
+    if (record === null) return errorResponse(404, 'There is no product information under this link.', headers)
     const { baseUrl } = site
     const document = productDocument({ baseUrl, subject, ...record })
     const shared = { ...headers, ...openToAll, ETag: etagOf(document), 'Cache-Control': 'public, max-age=1' }

@@ -25,7 +25,6 @@ import { rateLimitMessage, rawQuery, type Env, type Headers, type RequestHelpers
 export type A2aRoutes = {
   readonly a2a: A2aAgent
   readonly a2aLimiter?: RateLimiter | undefined
-  /** The streams of all clients. */
   readonly a2aStreams?: EventStreams | undefined
 }
 

@@ -66,7 +66,7 @@ export function agentRoutes(
     const agentId = parseTokenIdSegment(segment)
     if (agentId === null) throw new ServiceError('INVALID_AGENT_ID', invalidAgentId)
     if (rest.length > 1 || (rest.length === 1 && rest[0] !== 'reputation'))
-      return errorResponse(404, { error: nothingHere }, headers)
+      return errorResponse(404, nothingHere, headers)
     if (rest.length === 0) return respond(await agents(agentId), headers)
     const query = parseQuery(agentId, rawQuery(c))
     if (typeof query === 'string') throw new ServiceError('INVALID_ARGUMENT', query)

@@ -36,7 +36,7 @@ export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts,
     if (tokenId === null) throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
     if (rest.length === 0) return assetResponse(verdicts, tokenId, c.req.header('if-none-match'), quota)
     if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, headers)
-    return errorResponse(404, { error: nothingHere }, headers)
+    return errorResponse(404, nothingHere, headers)
   })
 }
 

@@ -19,10 +19,10 @@ const prefix = '/api/metadata/'
 export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metadata, limiter }: MetadataRoutes): void {
   readRoute(app, helpers, { prefix, limiter }, async (c, headers) => {
     const text = c.req.path.slice(prefix.length)
-    if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return errorResponse(400, { error: invalidHash }, headers)
+    if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return errorResponse(400, invalidHash, headers)
     const hash = text.toLowerCase() as Hex
     const body = (await metadata.getMany([hash])).get(hash)
-    if (body === undefined) return errorResponse(404, { error: 'No metadata is stored under this hash.' }, headers)
+    if (body === undefined) return errorResponse(404, 'No metadata is stored under this hash.', headers)
     // Caches keep the answer for a day, and the quota is that of one client.
     const shared = { ...openToAll, ETag: `"${hash}"`, 'Cache-Control': 'public, max-age=86400, immutable' }
     return taggedResponse(c.req.header('if-none-match'), body, shared, fileHeaders)

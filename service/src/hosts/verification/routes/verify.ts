@@ -5,7 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { prefersPage } from '../../../http/accept.ts'
-import { errorResponse } from '../../../http/responses.ts'
+import { uncachedJson } from '../../../http/responses.ts'
 import type { TapOutcome } from '../../../tap/resolve-tap.ts'
 import { toTapPage } from '../pages/routes.ts'
 import { headerReader, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
@@ -45,7 +45,7 @@ function toPage(c: Context<Env>): Response | undefined {
  * whether the requests are used up or the searches.
  */
 function tapErrorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return errorResponse(status, status === 429 ? { error } : { verified: false, error }, headers)
+  return uncachedJson(status, status === 429 ? { error } : { verified: false, error }, headers)
 }
 
 /** The request succeeded whatever the outcome of the tap, so the status is 200. A counterfeit has no detail. */
