@@ -144,21 +144,18 @@ export async function openComponents(
   if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
 
   await using opened = new AsyncDisposableStack()
+  /** Closes a component with all others. */
+  const owned = <T extends { readonly close: () => void | Promise<void> }>(component: T): T =>
+    opened.adopt(component, (it) => it.close())
   const openSource = (name: string, timeouts = {}): RpcChainSource =>
-    opened.adopt(
-      createChainSource({ ...config.chain, ...deadlines, contract, chainId, log: log.child(name), ...timeouts }),
-      (source) => source.close(),
-    )
+    owned(createChainSource({ ...config.chain, ...deadlines, contract, chainId, log: log.child(name), ...timeouts }))
   const store = await joinStore(config, log, opened)
   const { database } = store
 
   const source = openSource('chain')
   const agentSource = openSource('agents')
   const indexSource = openSource('indexer', { attemptTimeoutMs: 10_000, readTimeoutMs: 20_000 })
-  const reader = opened.adopt(
-    createAssetReader({ ...config.chain, ...deadlines, source, contract, log: log.child('reader') }),
-    (it) => it.close(),
-  )
+  const reader = owned(createAssetReader({ ...config.chain, ...deadlines, source, contract, log: log.child('reader') }))
 
   const metadataTexts = cachedMetadata(store.metadata)
   const verdicts = createVerdicts({
@@ -175,7 +172,7 @@ export async function openComponents(
       ? createProofBundles({ source, contract, codeHash, recordsSlot })
       : undefined
 
-  const indexer = opened.adopt(
+  const indexer = owned(
     createIndexer({
       source: indexSource,
       store: indexStore(database, { retentionDays: config.index.eventRetentionDays }),
@@ -195,7 +192,6 @@ export async function openComponents(
       }),
       log: log.child('indexer'),
     }),
-    (it) => it.close(),
   )
   const indexed = ofContract(database, contract)
   const historyRows = historyStore(indexed)
@@ -208,14 +204,14 @@ export async function openComponents(
   })
   const stateChanges = createStateChanges({ store: historyRows, contract, log: log.child('indexer') })
   const minters = createMinters({ assets: reader, index: indexer, store: historyRows })
-  const lists = opened.adopt(openLists(config, database, log), (it) => it.close())
+  const lists = owned(openLists(config, database, log))
   const statusIndexes = statusStore(database)
 
   const operations = operationStore(database)
   const roleKeys = await openRoleKeys(config, store.keyStores)
   const keys = keysByRole(roleKeys)
   const openAny = (name: string): AnyProvider =>
-    opened.adopt(
+    owned(
       createAnyProvider({
         ...deadlines,
         rpcUrls,
@@ -224,11 +220,10 @@ export async function openComponents(
         neededForReceipts: requiredAnswers(config.chain),
         log: log.child(name),
       }),
-      (it) => it.close(),
     )
   const transactions = openAny('writer')
   const payments = openAny('payments')
-  const writer = opened.adopt(
+  const writer = owned(
     createWriter({
       ...deadlines,
       rpc: transactions.rpc,
@@ -243,7 +238,6 @@ export async function openComponents(
       },
       log: log.child('writer'),
     }),
-    (it) => it.close(),
   )
   const { maxHeadAgeSeconds } = config.chain
   const transferReads = createTransferReads({ rpc: transactions.rpc, contract, chainId, maxHeadAgeSeconds })

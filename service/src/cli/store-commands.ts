@@ -39,7 +39,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     auditCommand(run),
     privacyCommand(run),
     issuerCommand(run),
-    attestCommand(run, ({ store }) => store.attestationKeys()),
+    attestCommand(run),
     paymentsCommand(run),
     migrateCommand(runBare),
     backupCommand(runBare),

@@ -3,14 +3,14 @@ import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
-import type { RunWork, Session } from '../session/session.ts'
+import type { RunWork } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 
-/** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
-export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<AttestationKeys>): Command {
+/** The keys are those of the running gateway, so that it signs with the key that a command chose. */
+export function attestCommand(run: RunWork): Command {
   const withKeys = <Args extends unknown[]>(
     work: (keys: AttestationKeys, print: Print, ...args: Args) => Promise<void>,
-  ) => inSession(run, async (session, ...args: Args) => work(await keysOf(session), session.io.out, ...args))
+  ) => inSession(run, async ({ store, io }, ...args: Args) => work(await store.attestationKeys(), io.out, ...args))
   const define = (name: string, description: string, words = '') =>
     defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] }).option(
       '--json',

@@ -236,8 +236,8 @@ describe('touchstone attest key', () => {
     const io = { out: line, err: line, cwd: folder, signal: new AbortController().signal }
     const program = new Command('touchstone').addCommand(
       attestCommand(
-        async (work) => void (await work({ io, store: { database } } as Session)),
-        async () => keysOfProcess,
+        async (work) =>
+          void (await work({ io, store: { database, attestationKeys: async () => keysOfProcess } } as Session)),
       ),
     )
     await runWithin(program, ['attest', 'key', ...argv], io).catch((error: unknown) => line(formatError(error)))
