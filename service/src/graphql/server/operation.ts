@@ -17,12 +17,7 @@ import { costExtensions, type PrepareOperation } from './prepare.ts'
 export type HttpAnswer = readonly [text: string, { readonly status: number; readonly headers: Headers }]
 type Headers = Readonly<Record<string, string>>
 
-export type HttpOperation = (
-  request: IncomingMessage,
-  body: string,
-  key: ApiKey,
-  requestId: string,
-) => Promise<HttpAnswer>
+export type HttpOperation = ReturnType<typeof createHttpOperation>
 
 /** The steps that HTTP, event streams and WebSockets share. */
 export type OperationSteps = {
@@ -38,8 +33,8 @@ type Times = {
   readonly lastStepMs?: number
 }
 
-export function createHttpOperation({ prepare, createContext, formatError, ...times }: OperationSteps): HttpOperation {
-  return async (request, body, key, requestId) => {
+export function createHttpOperation({ prepare, createContext, formatError, ...times }: OperationSteps) {
+  return async (request: IncomingMessage, body: string, key: ApiKey, requestId: string): Promise<HttpAnswer> => {
     let isAway = false
     const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
       formatError: (error) => {
