@@ -1,4 +1,4 @@
-/** Statements about payments that a buyer presents: one is looked for, and taken in with its proof before it is executed. */
+/** Statements about payments that a buyer presents. One is looked for, and taken in with its proof before it is executed. */
 import { bytes, numbers, texts } from '../../db/columns.ts'
 import { channelIdOf } from '../channels/channel.ts'
 import { paymentName, withHexColumns, type PaymentKey } from '../key.ts'
