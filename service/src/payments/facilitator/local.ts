@@ -240,6 +240,7 @@ function parseSignature(signature: Hex): { readonly signature: Hex; readonly fac
  * Returns the calls that settle a payment. They are the deployment of its wallet, unless the payer signed as an account, then the transfer.
  */
 function toCalls(payment: Payment, terms: PaymentTerms): Call[] {
+  if (payment.deposit !== undefined) return [executionOf(payment, terms.asset)]
   const { factory, signature: inner } = parseSignature(payment.signature)
   const transfer = executionOf({ ...payment, signature: inner }, terms.asset)
   if (factory === undefined) return [transfer]
