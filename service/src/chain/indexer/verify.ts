@@ -22,7 +22,7 @@ import { createBackfill } from './backfill.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
 
 /** A token with its fields that differ from the chain, without their values: among these would be addresses. */
-export type Difference = Readonly<{ tokenId: bigint; fields: readonly string[] }>
+type Difference = Readonly<{ tokenId: bigint; fields: readonly string[] }>
 
 /**
  * `supply` is the chain's number of tokens where it has one; it must equal `products`. `at` is the last compared block; `repair` is

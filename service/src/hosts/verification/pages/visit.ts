@@ -47,7 +47,7 @@ export function noticeResponse(
   )
 }
 
-/** Reads the fields of a form that a page of this host, or a program, sent; null for any other body. */
+/** Reads the fields of a form of this host, or of a program. Any other body is null. */
 export async function formFields(c: Context<Env>, maxBytes: number): Promise<URLSearchParams | null> {
   if (!isOwnForm(c, ['application/x-www-form-urlencoded'])) return null
   const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
