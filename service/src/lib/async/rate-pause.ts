@@ -1,7 +1,5 @@
 /** Pauses of requests to another side that limits their rate (HTTP 429, `Retry-After`: RFC 9110 §10.2.3). */
 
-export type RatePause = ReturnType<typeof createRatePause>
-
 /** Pauses that the other side did not ask for double from the first one up to the longest. */
 const firstMs = 50
 const longestMs = 3_200
