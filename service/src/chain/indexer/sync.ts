@@ -172,10 +172,12 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   /** Returns the block up to which the chain is not expected to change, at most `head`. A provider that fails at its tag stops nothing. */
   async function finalBelow(head: bigint): Promise<bigint> {
     if (final !== undefined && performance.now() <= final.until) return min(final.number, head)
-    const found = await source.finalized().catch(() => final?.number ?? null)
+    const deep = head - finalDepth
+    const known = final !== undefined && final.number > deep ? final.number : deep
     // A failure counts as long as an answer: one that takes until its deadline would hold up every step.
-    final = { number: found ?? head - finalDepth, until: performance.now() + finalMs }
-    return min(final.number, head)
+    const found = (await source.finalized().catch(() => known)) ?? deep
+    final = { number: found, until: performance.now() + finalMs }
+    return min(found, head)
   }
 
   return {
