@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { auditHead, formatHead } from '../db/audit.ts'
 import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
-import { listen, type OnUpgrade } from '../http/listener.ts'
+import { listen, type OnUpgrade, watchFileDescriptors } from '../http/listener.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import { type Log, withErrorCount } from '../lib/log.ts'
@@ -45,6 +45,8 @@ export async function startService(config: Config, output: Log, overrides: Compo
     names.map(async (name) => ({ name, ...(await openListener(name, config, log.child(name))) })),
   )
   for (const { close } of listeners) opened.defer(() => close(0))
+  const logLack = (code: string) => log.error('connections are refused: no file descriptor is left', { code, remedy })
+  opened.adopt(watchFileDescriptors(logLack), clearInterval)
   const urls = publicUrls(config, listeners)
   const metrics = await openMetrics({ config, components, limits, tracing, errors: () => errors, log, opened })
   const counted =
@@ -82,6 +84,8 @@ export async function startService(config: Config, output: Log, overrides: Compo
   const stopAccepting = () => listeners.forEach((listener) => listener.stopAccepting())
   return { urls, components, stopAccepting, close, [Symbol.asyncDispose]: () => close() }
 }
+
+const remedy = 'raise the limit of open files, such as LimitNOFILE of the unit or ulimit -n'
 
 /** Most requests that wait for a host that is not open yet. Further ones get 503. */
 const mostWaiting = 1_000

@@ -2,8 +2,10 @@
  * An HTTP listener that answers broken HTTP with JSON and stops without losing an accepted request. If it cannot start, its error is one
  * sentence.
  */
+import { open } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
+import { devNull } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { errorCodes } from '../lib/error-codes.ts'
 import { getHeader, namesOneHost, requestIdFor, requestIdOf } from './request.ts'
@@ -97,6 +99,7 @@ export async function listen(options: {
       }
     })
   await bind(server, options)
+  server.on('error', (error) => onFault(error, '')) // a connection that cannot be accepted; without a listener it ends the process
   const port = (server.address() as AddressInfo).port
   let closing: Promise<void> | undefined
   // server.close() would also cut idle connections, on which a client may be sending its next request at this moment.
@@ -121,6 +124,29 @@ export async function listen(options: {
   }
 }
 
+/** A lack that lasts is noted once in so many checks. */
+const checksOfLack = 60
+
+/**
+ * Calls `onLack` with the system's code while this process can open no file. Then the system closes each new connection, and nothing else tells
+ * the process.
+ */
+export function watchFileDescriptors(onLack: (code: string) => void, everyMs = 1_000): NodeJS.Timeout {
+  let quietChecks = 0
+  const check = async () => {
+    if (quietChecks > 0) return void (quietChecks -= 1)
+    try {
+      await (await open(devNull)).close()
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException
+      if (code !== 'EMFILE' && code !== 'ENFILE') return
+      quietChecks = checksOfLack - 1
+      onLack(code)
+    }
+  }
+  return setInterval(() => void check(), everyMs).unref()
+}
+
 function rethrow(error: unknown): never {
   throw error
 }
@@ -132,7 +158,7 @@ async function bind(
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ port, host, exclusive, backlog }, resolve)
+      server.listen({ port, host, exclusive, backlog }, () => resolve(void server.off('error', reject)))
     })
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException

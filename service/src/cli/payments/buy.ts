@@ -60,8 +60,15 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
     throw new Error(`The offer of ${url.origin} cannot be paid.`, { cause })
   })
   const headers = client.encodePaymentSignatureHeader(payload)
-  const paid = await untilKnown(() => fetchJson(url, { method: 'POST', body, headers, timeoutMs: paidMs }), retryMs)
+  const { answer: paid, earlier } = await untilKnown(
+    () => fetchJson(url, { method: 'POST', body, headers, timeoutMs: paidMs }),
+    retryMs,
+  )
   if (paid.status === 200) return { answer: paid.body, terms }
+  if (earlier !== undefined && (paid.body as { error?: unknown } | null)?.error === 'authorization_expired')
+    throw new Error(
+      `Nothing was bought: the payment expired while ${url.origin} did not take it. ${formatAnswer(earlier)}`,
+    )
   throw new Error(formatRefusal(paid, account.address))
 }
 
@@ -104,22 +111,29 @@ function parseTerms(entry: unknown): Terms | null {
   return { amount: BigInt(text), asset, payTo }
 }
 
-/** Retries with the same payment until it has an end. Where every answer says that nothing was charged, the last one is the end. */
-async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number): Promise<JsonResponse> {
+type Outcome = { readonly answer: JsonResponse; readonly earlier: JsonResponse | undefined }
+
+/**
+ * Retries with the same payment until it has an end. Where every answer says that nothing was charged, the last one is the end. `earlier` is the
+ * newest answer that was none.
+ */
+async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number): Promise<Outcome> {
   const end = performance.now() + retryMs
   let isUncharged = true
+  let earlier: JsonResponse | undefined
   for (;;) {
     const answer = await ask().catch((error: Error) => error)
-    if (!(answer instanceof Error) && !isPassing(answer)) return answer
+    if (!(answer instanceof Error) && !isPassing(answer)) return { answer, earlier }
     isUncharged &&= !(answer instanceof Error) && provesUncharged(answer)
     const seconds = answer instanceof Error ? 1 : Math.min(Number(answer.headers.get('retry-after') ?? 1) || 1, 5)
     if (performance.now() + seconds * 1000 > end) {
-      if (isUncharged && !(answer instanceof Error)) return answer
+      if (isUncharged && !(answer instanceof Error)) return { answer, earlier }
       throw new Error(
         `The outcome is not known: ${answer instanceof Error ? answer.message : `${formatAnswer(answer, ['error'])}.`} ` +
           'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
       )
     }
+    if (!(answer instanceof Error)) earlier = answer
     await sleep(seconds * 1000)
   }
 }

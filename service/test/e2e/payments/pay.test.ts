@@ -247,6 +247,31 @@ describe('touchstone pay', () => {
     }
   })
 
+  it('says of a payment that expired while no answer was final what the gateway said meanwhile', async () => {
+    const account = await world.payer()
+    const { ledger_unavailable: unavailable, authorization_expired: expired } = errors
+    const saidAfter = async (answers: readonly ErrorAnswer[]) => {
+      let paid = 0
+      const gatewayDown = await standIn(async (request, response) => {
+        if (request.headers['payment-signature'] === undefined && request.headers['x-payment'] === undefined)
+          return void response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [v1Terms] }))
+        const answer = answers[paid++]
+        response.writeHead(answer?.status ?? 500, { 'retry-after': '1' }).end(JSON.stringify(answer))
+      })
+      const buying = buyAttestation({ gateway: gatewayDown.url, tokenId: 1n, account, most: price })
+      const said = await buying.then(
+        () => 'bought',
+        ({ message }: Error) => message,
+      )
+      gatewayDown.close()
+      return said
+    }
+    const [waited, asked] = await Promise.all([saidAfter([unavailable, expired]), saidAfter([expired])])
+    assert.match(waited, /^Nothing was bought: .* 503 ledger_unavailable/)
+    assert.doesNotMatch(waited, /clock/)
+    assert.match(asked, /Compare your clock/)
+  })
+
   it('trusts no gateway: not its texts, not its terms', async () => {
     const account = await world.payer()
     const evil = await standIn(async (_request, response) => {
