@@ -128,8 +128,8 @@ export async function listen(options: {
 const checksOfLack = 60
 
 /**
- * Calls `onLack` with the system's code while this process can open no file. Then the system closes each new connection, and nothing else tells
- * the process.
+ * Calls `onLack` with the system's code while this process can open no file. Then the system closes each new connection, and the process
+ * gets no event of it.
  */
 export function watchFileDescriptors(onLack: (code: string) => void, everyMs = 1_000): NodeJS.Timeout {
   let quietChecks = 0
