@@ -24,7 +24,7 @@ describe('a process that has no file descriptor left', () => {
 
   it('goes on where the system has none for a new connection', async (t) => {
     const servers: NetServer[] = []
-    const { listen: original } = NetServer.prototype
+    const original = Reflect.get(NetServer.prototype, 'listen')
     t.mock.method(NetServer.prototype, 'listen', function (this: NetServer, ...given: Parameters<NetServer['listen']>) {
       servers.push(this)
       return original.apply(this, given)
