@@ -171,7 +171,7 @@ export async function textAsDescribed(operationId: string, response: Response): 
 
 /** Finds stack traces, file names and driver messages. */
 function leaksOf({ headers, text }: Reply): string[] {
-  // A name is looked for from its first letter on: from each letter, 60 KB of hexadecimal digits would take nine seconds.
+  // The name of a file is tried at its first letter only. At each letter, 60 KB of hexadecimal digits take nine seconds.
   const leak =
     /\n\s+at \S+|node:internal|(?<![\w-])[\w-]+\.ts:\d+|node_modules\/|\b(?:Type|Range|Syntax|Reference)Error\b|ECONN\w+|postgres:\/\//
   const found = leak.exec(`${JSON.stringify(headers)}\n${text}`)
