@@ -225,6 +225,18 @@ function brandsWhileHeld(
   return brandsOf
 }
 
+/** Returns retractions of the expiry of these offers, which had not expired. */
+export async function expiryRetractions(sql: Sql, offers: readonly Transfer[]): Promise<Announcement[]> {
+  if (offers.length === 0) return []
+  const tokens = offers.map(({ tokenId }) => tokenId)
+  const rows = await sql.query<ToldRow>(toldStatement, [numbers(tokens)])
+  const brandsOf = brandsWhileHeld(rows, await presentBrands(sql, tokens))
+  const open = new Map(offers.map((offer) => [`${offer.id} expired`, offer]))
+  const taken = rows.filter(({ isLive, payload }) => isLive && open.has(keyOf(payload)))
+  const transfers = new Map(offers.map((offer) => [offer.id, offer]))
+  return taken.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null))
+}
+
 /** So many tokens are compared by one statement each for events, announcements and offers. */
 const comparedAtOnce = 500
 

@@ -149,6 +149,11 @@ function isPast({ expiresAt }: Transfer, now: bigint): boolean {
   return expiresAt !== null && expiresAt < now
 }
 
+/** Returns whether an event shows that the offer before it had not expired. */
+export function provesOpen({ kind, timestamp }: AssetEvent, offer: Transfer): boolean {
+  return kind === eventKinds.AssetResold || (kind === eventKinds.TransferCancelled && !isPast(offer, timestamp))
+}
+
 function expired(offer: Transfer): Transfer {
   return { ...offer, status: 'FAILED', settledAt: offer.expiresAt, settledTransaction: null }
 }

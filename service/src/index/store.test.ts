@@ -6,6 +6,7 @@ import { testDatabases } from '../../test/support/database/databases.ts'
 import { alice, insertAsset, insertTransfer } from '../../test/support/index/rows.ts'
 import { indexSteps, minted } from '../../test/support/index/steps.ts'
 import type { Database } from '../db/database.ts'
+import { eventKinds } from '../domain/registry-event.ts'
 import { IndexIncompleteError, wholeIndex } from './contract.ts'
 import { productStore } from './queries/products.ts'
 import { transferStore } from './queries/transfers.ts'
@@ -89,6 +90,31 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await statusAt(now - 7_200_000), 'PENDING', 'the database is two hours ahead')
       assert.equal(await statusAt(now), 'FAILED')
       assert.deepEqual(await listedAt(now - 7_200_000), ['FAILED'])
+    })
+
+    it('do not expire in a step, on the way to the head, by the clock of this machine', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      const step = await indexSteps(database, { now: () => 4_000_000_000_000 })
+      await step(1, minted(1n))
+      await database.query('update index_cursor set fed_epoch = epoch')
+      const parties = {
+        tokenId: '1',
+        from: alice,
+        to: alice,
+        nonce: 1,
+        expiry: 1_800_000_010n,
+        data: hashOf(0n),
+      } as const
+      await step(2, [{ kind: eventKinds.TransferInitiated, ...parties }])
+      await step(3, [{ kind: eventKinds.AssetResold, ...parties }])
+      const rows = await database.query<{ status: string }>(
+        `select payload->>'status' as status from outbox where kind = 'TRANSFER' order by seq`,
+      )
+      assert.deepEqual(
+        rows.map(({ status }) => status),
+        ['PENDING', 'CONFIRMED'],
+      )
     })
   })
 

@@ -28,6 +28,7 @@ import {
   announcementsOf,
   differingTokens,
   expiryAnnouncement,
+  expiryRetractions,
   feedDifferences,
   type FeedState,
   readFeedState,
@@ -35,7 +36,7 @@ import {
 } from './feed.ts'
 import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
 import { presentBrands, trimOutbox } from './outbox.ts'
-import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
+import { expiredBefore, projectAssets, projectTransfers, type Transfer } from './project.ts'
 import { changeIndex } from './steps.ts'
 import { keepSums } from './sums.ts'
 import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
@@ -200,18 +201,23 @@ async function pastOf(sql: Sql, now: bigint): Promise<bigint> {
 }
 
 async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, now: bigint) {
-  const past = now > to.time ? now : to.time
+  const latest = now > to.time ? now : to.time
   await keepSums(sql)
   const feed = await readFeedState(sql)
+  // Later blocks may end an offer in time. What expires by a clock is announced at the head, not on the way to it.
+  const past = feed.isFed ? to.time : latest
   const announcements: Announcement[] = []
   if (rewind !== null) {
     await sql.query('delete from index_block where number > $1', [to.number])
-    announcements.push(...(await projectAgain(sql, await deleteEventsAbove(sql, rewind), past, feed)))
+    announcements.push(...(await projectAgain(sql, await deleteEventsAbove(sql, rewind), latest, feed)))
   }
   await insertEvents(sql, events)
   await storeAssets(sql, projectAssets(events))
-  const steps = await applyTransfers(sql, events, past)
-  if (feed.isFed) await announce(sql, [...announcements, ...announcementsOf(events, steps)])
+  const { steps, reopened } = await applyTransfers(sql, events, past)
+  if (feed.isFed) {
+    announcements.push(...(await expiryRetractions(sql, reopened)), ...announcementsOf(events, steps))
+    await announce(sql, announcements)
+  }
   if (rewind !== null) {
     const after = { rewoundTo: rewind.toString(), indexedTo: to.number.toString(), blockHash: to.hash }
     await appendAudit(sql, auditText({ who: 'indexer' }, { act: 'index.rewind', subject: '', outcome: 'DONE', after }))
@@ -222,7 +228,8 @@ const tokensAtOnce = 500
 
 /**
  * Projects tokens again from the events that are stored, after some were deleted or added. Tokens without a mint are deleted, and their
- * registrations wait for another. `past` is now, in unix seconds. Returns what has to be announced.
+ * registrations wait for another. `past` is now, in unix seconds: offers that expired before stay so, where it is later still. Returns what
+ * has to be announced.
  */
 async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, feed: FeedState) {
   const differences: Announcement[] = []
@@ -232,7 +239,7 @@ async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, f
 }
 
 async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigint, { isFed, since }: FeedState) {
-  const stored = await sql.query<{ id: string }>(transfersStatement, [numbers(tokens)])
+  const stored = await sql.query<{ id: string; isExpired: boolean }>(transfersStatement, [numbers(tokens)])
   const events = await readEvents(sql, tokens)
   const formerBrands = isFed ? await presentBrands(sql, tokens) : new Map<string, string>()
 
@@ -246,7 +253,10 @@ async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigin
   await storeAssets(sql, assets.filter(({ tokenId }) => lostRows.has(tokenId)).map(withoutGaps))
   await updateAssets(sql, assets.map(withoutGaps))
 
-  const { transfers } = projectTransfers(events, new Map(), expiredBefore(past))
+  const isPast = expiredBefore(past)
+  const known = new Set(stored.flatMap(({ id, isExpired }) => (isExpired ? [id] : [])))
+  const hasExpired = (offer: Transfer) => isPast(offer) && (known.has(offer.id) || !isFed)
+  const { transfers } = projectTransfers(events, new Map(), hasExpired)
   const lost = stored.filter(({ id }) => !transfers.has(id))
   await sql.query(deleteTransfersStatement, [numbers(tokens), texts(lost.map(({ id }) => id))])
   await storeTransfers(sql, [...transfers.values()])
@@ -260,7 +270,8 @@ const sinceStatement = 'update index_cursor set fed_since = to_timestamp($1::big
 /** Tokens whose differences are announced in one transaction: first taps and registrations wait for it. */
 const announcedAtOnce = 500
 
-const transfersStatement = 'select id from transfer where token_id = any($1::numeric[])'
+const transfersStatement = `select id, status = 'FAILED' and settled_tx is null as "isExpired" from transfer
+  where token_id = any($1::numeric[])`
 const deleteTransfersStatement = 'delete from transfer where token_id = any($1::numeric[]) and id = any($2::text[])'
 
 /** Offers expire by the clock, also when no block comes. */

@@ -4,25 +4,39 @@ import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
 import { missingTokens } from './assets.ts'
-import { expiredBefore, projectTransfers, type Transfer, transferKinds, type TransferStep } from './project.ts'
+import {
+  expiredBefore,
+  projectTransfers,
+  provesOpen,
+  type Transfer,
+  transferKinds,
+  type TransferStep,
+} from './project.ts'
 
-/** Applies events to the transfers and returns their new statuses, in order; `past` is now, in unix seconds. */
+/**
+ * Applies events to the transfers and returns their new statuses, in order; `past` is now, in unix seconds. `reopened` are offers that a clock
+ * had called expired, and that these events ended in time, as they were before.
+ */
 export async function applyTransfers(
   sql: Sql,
   events: readonly AssetEvent[],
   past: bigint,
-): Promise<readonly TransferStep[]> {
-  const tokens = new Set<string>()
-  for (const event of events) if (transferKinds.has(event.kind)) tokens.add(event.tokenId)
-  if (tokens.size === 0) return []
-  const open = await sql.query<Transfer>(openStatement, [numbers([...tokens])])
-  const { transfers, steps } = projectTransfers(
-    events,
-    new Map(open.map((transfer) => [transfer.tokenId, transfer])),
-    expiredBefore(past),
-  )
+): Promise<Readonly<{ steps: readonly TransferStep[]; reopened: readonly Transfer[] }>> {
+  const first = new Map<string, AssetEvent>()
+  for (const event of events)
+    if (transferKinds.has(event.kind) && !first.has(event.tokenId)) first.set(event.tokenId, event)
+  if (first.size === 0) return { steps: [], reopened: [] }
+  const stored = await sql.query<Transfer>(openStatement, [numbers([...first.keys()])])
+  const open = new Map(stored.map((transfer) => [transfer.tokenId, transfer]))
+  const reopened = stored.flatMap((offer) => {
+    const event = first.get(offer.tokenId)
+    if (offer.status !== 'FAILED' || event === undefined || !provesOpen(event, offer)) return []
+    return [{ ...offer, status: 'PENDING' as const, settledAt: null }]
+  })
+  for (const offer of reopened) open.set(offer.tokenId, offer)
+  const { transfers, steps } = projectTransfers(events, open, expiredBefore(past))
   await storeTransfers(sql, [...transfers.values()])
-  return steps
+  return { steps, reopened }
 }
 
 /** Returns the ids of the offers of tokens that failed without a transaction, because they expired. */

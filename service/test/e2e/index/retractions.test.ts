@@ -1,4 +1,4 @@
-/** Retractions for keys with brands (spec §5, §6): a reorganisation of a real chain gives the id of a product to another brand. */
+/** Retractions (spec §5, §6) on a real chain: for keys with brands, and of an offer that ended in time after the clock called it expired. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -253,4 +253,71 @@ for (const { name, open, skip } of testDatabases())
       const acme = await eventsSince(since, 'Acme')
       assert.deepEqual([acme.length, holding(acme).length], [4, 0])
     })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`an offer that ends in time, after the clock called it expired, in ${name}`, { skip }, () => {
+    let chain: IndexChain
+    let database: Database
+    let indexer: Indexer
+    const opened = new AsyncDisposableStack()
+    before(async () => {
+      chain = opened.adopt(await startIndexChain(), (one) => one.close())
+      database = opened.adopt(await open(), (one) => one.close())
+      start()
+      await atHead(indexer, chain)
+    })
+    after(() => opened.disposeAsync())
+
+    const start = () => {
+      indexer = indexerOver(chain, database, { pruneMs: 50 })
+      indexer.start()
+    }
+    const told = async () => {
+      await atHead(indexer, chain)
+      const rows = await database.query<{ status: string; retracts: boolean; retracted: boolean; topic: string }>(
+        `select payload->>'status' as status, retracts is not null as retracts, retracted, topic,
+           payload->'cause' is null as "isExpiry" from outbox where kind = 'TRANSFER' order by seq`,
+      )
+      return rows.map((row) => Object.values(row).join(' '))
+    }
+
+    for (const [end, by, status] of [
+      ['cancelTransfer', alice, 'FAILED'],
+      ['acceptTransfer', bob, 'CONFIRMED'],
+    ] as const)
+      it(`is announced by ${end}, which takes the expiry back`, async () => {
+        assert.ok(await chain.send(operator.address, 'mint', [alice.address, hash(0)]))
+        const id = (await chain.events()).at(-1)?.args['tokenId']
+        await atHead(indexer, chain)
+        await database.query('delete from outbox')
+        const { timestamp } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
+        const mineAt = (seconds: bigint) =>
+          chain.rpc('evm_setNextBlockTimestamp', [Number(BigInt(timestamp) + seconds)])
+        await mineAt(1n)
+        assert.ok(
+          await chain.send(alice.address, 'initiateTransfer', [id, bob.address, BigInt(timestamp) + 2n, hash(0)]),
+        )
+        await until(async () => (await told()).length === 2)
+        await mineAt(2n)
+        assert.ok(await chain.send(by.address, end, [id]))
+        const ended = status === 'FAILED' ? 'chain' : 'transfer'
+        const expected = [
+          'PENDING false false transfer false',
+          'FAILED false true transfer true',
+          'PENDING true false chain true',
+          `${status} false false ${ended} false`,
+        ]
+        assert.deepEqual(await told(), expected)
+        await indexer.close()
+        await rebuildIndex(database)
+        start()
+        await until(async () => {
+          const [row] = await database.query<{ isFed: boolean }>(
+            'select fed_epoch = epoch as "isFed" from index_cursor',
+          )
+          return row?.isFed === true
+        })
+        assert.deepEqual(await told(), expected, 'a comparison finds nothing to add')
+      })
   })

@@ -10,7 +10,7 @@ import { alice, hashOf, noMembers } from './rows.ts'
 type StepEvent = Partial<AssetEvent> & Readonly<{ kind: number; tokenId: string; block?: number }>
 
 /** Leads the index of a database. The steps go from block to block; `over` is the database of one step alone. */
-export async function indexSteps(database: Database) {
+export async function indexSteps(database: Database, options: Parameters<typeof indexStore>[1] = {}) {
   const led = await indexStore(database).lead(alice)
   assert.ok(led)
   let from = led.cursor
@@ -32,7 +32,7 @@ export async function indexSteps(database: Database) {
     const blocks = new Map(
       [...placed, { blockNumber: to.number, blockHash: to.hash }].map((at) => [at.blockNumber, at]),
     )
-    const isApplied = await indexStore(over).apply({
+    const isApplied = await indexStore(over, options).apply({
       epoch: led.epoch,
       from,
       rewindTo: null,
