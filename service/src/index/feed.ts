@@ -205,8 +205,8 @@ export async function feedDifferences(
 }
 
 /**
- * Returns the brands that products had since each event, by its number: that of the event, of later ones, and of the end. Their keys got the
- * event. Events without brands alone are left out: a version before wrote them. `rows` begin with the newest.
+ * Returns the brands that products had since each event, by its number. They are those of the event, of later ones, and the last. Their keys
+ * got the event. Left out are events of a version that kept no brands. `rows` begin with the newest.
  */
 function brandsWhileHeld(
   rows: readonly ToldRow[],

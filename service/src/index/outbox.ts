@@ -59,8 +59,8 @@ export type OutboxEvent = Readonly<{
 }>
 
 /**
- * Returns the brands whose keys get an event: an event that was taken back, and its retraction, belong to those that it had. `null` stands
- * for the present brand of the product.
+ * Returns the brands whose keys get an event that was taken back, or its retraction. `null` stands for the present brand of the product, to
+ * which all others belong.
  */
 export function keptBrands({ retracts, isRetracted, brands }: OutboxEvent): readonly string[] | null {
   return retracts !== null || isRetracted ? brands : null

@@ -1,4 +1,4 @@
-/** Retractions (spec §5, §6) on a real chain: for keys with brands, and of an offer that ended in time after the clock called it expired. */
+/** Retractions of events (spec §5, §6) reach the keys that got them, on a real chain. A clock that ended an offer too early is taken back. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -100,7 +100,7 @@ for (const { name, open, skip } of testDatabases())
         from = page.pageInfo.endCursor
       }
     }
-    /** What each brand gets live, and again from a position. Both must be the same to the last event that holds. */
+    /** Subscribes with the key of a brand. */
     const listen = (brand: string, after: string) =>
       subscribe<{ events: Event }>(
         world.connect(keys.get(brand)),
