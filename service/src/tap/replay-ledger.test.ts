@@ -290,6 +290,30 @@ for (const { name, open, skip } of testDatabases()) {
       )
     })
 
+    it('takes the neighbours of a tap whose tag is locked for too long', async () => {
+      if (database.dialect !== 'postgres') return // the embedded one has no second transaction; a cluster has a statement for each shard
+      const locked = world()
+      await locked.tap(1)
+      const sql: LedgerSql = {
+        dialect: database.dialect,
+        query: (text, values) =>
+          database.transaction(async ({ query }) => {
+            await query(`set local lock_timeout = '100ms'`)
+            return query(text, values)
+          }),
+      }
+      const ledger = createReplayLedger({ sql })
+      await database.transaction(async ({ query }) => {
+        await query('select from tag where uid = $1 for update', [locked.uid])
+        const taps = [world().tapOf(1), locked.tapOf(2), world().tapOf(1)]
+        const answers = await Promise.allSettled(taps.map((tap) => ledger.consume(tap)))
+        assert.deepEqual(
+          answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.outcome : 'locked')),
+          ['FRESH', 'locked', 'FRESH'],
+        )
+      })
+    })
+
     it('takes a tap that was accepted as fresh, although the next of its tag fails', async () => {
       if (database.dialect === 'citus') return // there one statement takes both
       const deadlock = Object.assign(new Error('deadlock detected'), { code: '40P01' })

@@ -6,6 +6,7 @@
 import { bytes, numbers, texts } from '../db/columns.ts'
 import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
+import { isLockTimeout } from '../db/errors.ts'
 import { createAgeClock } from '../lib/async/age-clock.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
@@ -73,7 +74,8 @@ const grouping = {
   maxItems: 32,
   concurrency: 2,
   overlapAfterMs: 10,
-  isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error),
+  // A lock that was not given in time is that of one tag.
+  isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) || isLockTimeout(error),
 }
 
 /** `time` is that of a test. `consume`: the tap counts, if it was never used. A `product` is announced with it. */
