@@ -94,8 +94,8 @@ describe('deploy/compose.yaml', () => {
       accepts(['serve'], env)
       assert.deepEqual([env['PAYMENT_PAY_TO'], env['GATEWAY_URL']], ['', ''], name)
     }
-    for (const [, name = ''] of read('deploy/compose.yaml').matchAll(/\$\{(\w+):?\?/g))
-      assert.ok(!isOfPayments(name), `${name} is demanded`)
+    for (const [, name = '', kind] of read('deploy/compose.yaml').matchAll(/\$\{(\w+)(:?\?)/g))
+      assert.ok(!isOfPayments(name) || (name === 'COMPOSE_PROFILES' && kind === '?'), `${name} is demanded`)
     const withProfile = Object.entries(services).filter(([, { profiles = [] }]) => profiles.includes('gateway'))
     assert.deepEqual(
       withProfile.map(([name]) => name),
@@ -104,6 +104,11 @@ describe('deploy/compose.yaml', () => {
     for (const [name, { depends_on: needed = {} }] of Object.entries(services))
       if ('gateway' in needed) assert.equal(needed['gateway']?.required, false, name)
     assert.doesNotMatch(read('deploy/nginx/touchstone.conf'), /touchstone_gateway\b(?!\.conf)|pay\.example\.com/)
+  })
+
+  it('starts nothing with an .env that does not say whether there is a gateway, as one from before', () => {
+    assert.match(read('deploy/compose.yaml'), /\$\{COMPOSE_PROFILES\?/)
+    assert.equal(example['COMPOSE_PROFILES'], '')
   })
 
   it('starts no gateway that lacks its name, its address or a key', () => {
@@ -117,7 +122,7 @@ describe('deploy/compose.yaml', () => {
       )
   })
 
-  it('gives the gateway a name at nginx only where an address is paid', () => {
+  it('gives the gateway a name at nginx only where it runs', () => {
     const folder = testFolder()
     const { command = [] } = services['nginx'] ?? {}
     const shell = (command[2] ?? '')
@@ -125,14 +130,15 @@ describe('deploy/compose.yaml', () => {
       .replaceAll('/var/log/nginx/', `${folder}/`)
       .replaceAll('/etc/nginx/', `${folder}/`)
       .replace(/exec nginx.*/, `ls ${folder}/conf.d`)
-    const served = (payTo: string) => {
+    const served = (profiles: string) => {
       for (const name of ['gateway', 'conf.d']) mkdirSync(join(folder, name), { recursive: true })
       for (const name of ['touchstone_gateway.conf', 'upstream.conf']) writeFileSync(join(folder, 'gateway', name), '')
-      const env = { ...process.env, PAYMENT_PAY_TO: payTo }
+      const env = { ...process.env, COMPOSE_PROFILES: profiles }
       return execFileSync('sh', ['-c', shell], { encoding: 'utf8', env }).split('\n').filter(Boolean)
     }
-    assert.deepEqual(served(''), [])
-    assert.deepEqual(served(`0x${'5f'.repeat(20)}`), ['touchstone_gateway.conf', 'upstream.conf'])
+    for (const profiles of ['', 'backup']) assert.deepEqual(served(profiles), [], profiles)
+    for (const profiles of ['gateway', 'backup, gateway', '*'])
+      assert.deepEqual(served(profiles), ['touchstone_gateway.conf', 'upstream.conf'], profiles)
     // nginx takes the first server of all files for a request that names no host.
     assert.deepEqual(['touchstone_gateway.conf', 'touchstone.conf'].sort()[0], 'touchstone.conf')
   })

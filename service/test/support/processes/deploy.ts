@@ -96,6 +96,7 @@ export function filledIn(env: Readonly<Record<string, string>>): Record<string, 
   const made: Readonly<Record<string, string>> = {
     CHAIN_CONTRACT: address,
     PAYMENT_PAY_TO: address,
+    COMPOSE_PROFILES: 'gateway',
     CHAIN_START_BLOCK: '1',
     DATABASE_URL: 'postgres://touchstone@127.0.0.1/touchstone',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example.com',
