@@ -1,3 +1,5 @@
+import { databaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
+
 /** Returns the SQLSTATE of an error of the database, or '' for any other error. */
 export function sqlState(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown }
@@ -35,6 +37,12 @@ export function isTimeout(error: unknown): boolean {
 /** The database answers. It ended this statement by a limit of time. */
 export function isLimit(error: unknown): boolean {
   return isTimeout(error) || isLockTimeout(error)
+}
+
+/** Makes an error of the driver DATABASE_UNAVAILABLE. The message names a limit of time, because the database answers then. */
+export function serverFailure(error: unknown): ServiceError {
+  if (!isLimit(error)) return databaseUnavailable(error)
+  return new ServiceError('DATABASE_UNAVAILABLE', `PostgreSQL ended a statement: ${reasonOf(error)}`, { cause: error })
 }
 
 /** PostgreSQL answers, and has no connection left for this role. */

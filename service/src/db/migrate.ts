@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../lib/async/retry.ts'
-import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
+import { reasonOf } from '../lib/errors.ts'
 import type { Database, Sql } from './database.ts'
 import { isLockTimeout, sqlState } from './errors.ts'
 import { locks, lockStatement } from './locks.ts'
@@ -186,10 +186,9 @@ async function withLocks<T>(
         { cause: error },
       )
     if (!isLocked(error)) throw error
-    const cause = isDatabaseUnavailable(error) ? (error as Error).cause : error // the database answers, so that no start waits for it
     throw new Error(
       `${name} did not get its locks within ${Math.round(waitedMs() / 1000)} s: another process migrates, or a long transaction holds a table that it changes. Nothing was changed. Look into pg_stat_activity, then run touchstone migrate again.`,
-      { cause },
+      { cause: error },
     )
   })
 }

@@ -14,7 +14,7 @@ import { createQueue } from '../lib/async/concurrency.ts'
 import { withSpan } from '../lib/async/span.ts'
 import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { closeTree, makeFolder } from '../lib/private-folder.ts'
-import { isOfServer, sqlState } from './errors.ts'
+import { isOfServer, serverFailure, sqlState } from './errors.ts'
 import { localLocks } from './locks.ts'
 import { checkChannel } from './postgres/session.ts'
 
@@ -128,7 +128,7 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
       return send(message, options).catch((error: unknown) => {
         const full = sqlState(error) === '53100' ? diskFull(dataDir, error) : undefined
         if (isOfEngine(error)) fault = full ?? databaseUnavailable(error)
-        throw fault ?? full ?? (isOfServer(error) ? databaseUnavailable(error) : error)
+        throw fault ?? full ?? (isOfServer(error) ? serverFailure(error) : error)
       })
     }
     return { engine, ended: () => fault }

@@ -7,6 +7,7 @@ import { settings } from '../../app/config/schema.ts'
 import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'
 import { backoff, retry } from '../../lib/async/retry.ts'
+import { isLimit } from '../../db/errors.ts'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
 import { createLog, lineWriter, type Log } from '../../lib/log.ts'
 import type { Service } from '../../app/service.ts'
@@ -162,7 +163,8 @@ function whenDatabaseAnswers<T>({ store }: Config, log: Log, start: () => Promis
   const endsAt = performance.now() + store.waitSeconds * 1_000
   return retry(start, {
     pausesMs: backoff(200, 2_000),
-    isRetryable: (error) => store.databaseUrl !== null && isDatabaseUnavailable(error) && performance.now() < endsAt,
+    isRetryable: (error) =>
+      store.databaseUrl !== null && isDatabaseUnavailable(error) && !isLimit(error) && performance.now() < endsAt,
     onRetry: () => log.warn('PostgreSQL does not answer yet', { secondsLeft: Math.ceil(msUntil(endsAt) / 1_000) }),
   })
 }

@@ -2,9 +2,9 @@
 import { Socket } from 'node:net'
 import { types } from '@electric-sql/pglite'
 import pg from 'pg'
-import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
+import { isDatabaseUnavailable } from '../../lib/errors.ts'
 import { isOfLostNode } from '../cluster/lost-nodes.ts'
-import { isLimit, isOfServer } from '../errors.ts'
+import { isLimit, isOfServer, serverFailure } from '../errors.ts'
 import type { Lock } from '../locks.ts'
 import { assertFit, PinnedClient } from './fitness.ts'
 import { isOneDatabase, OtherDatabaseError } from './identity.ts'
@@ -252,7 +252,7 @@ function queryTimeoutMs(statementTimeoutMs: number): number {
 function rethrow(error: unknown): never {
   const isOfStatement = error instanceof pg.DatabaseError && !isOfServer(error) && !isOfLostNode(error)
   if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
-  throw databaseUnavailable(error)
+  throw serverFailure(error)
 }
 
 /** Copies Node's Buffer into a plain Uint8Array, as PGlite returns. */

@@ -80,6 +80,21 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     )
   })
 
+  it('ends with the reason when the server answers, and ends a statement by a limit of time', async () => {
+    const other = await openOwnDatabase('migrated')
+    await other.exec(`alter database ${new URL(other.url).pathname.slice(1)} set lock_timeout = '10ms'`)
+    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
+    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: other.url, DATABASE_WAIT_SECONDS: '2' }
+    const { exit, out, err } = await other.transaction(async (sql) => {
+      await sql.query('lock table migration in access exclusive mode')
+      return touchstone(['serve'], env).ended
+    })
+    await other.close()
+    assert.doesNotMatch(out, /does not answer/)
+    assert.equal(err, 'touchstone: PostgreSQL ended a statement: canceling statement due to lock timeout\n')
+    assert.equal(exit, 1)
+  })
+
   it('refuses a folder without the issuer keys of the database, and the doctor says so', async () => {
     const other = await openOwnDatabase('migrated')
     await other.query(`insert into issuer_key (id, public_key) values ('key-1', 'a')`)
