@@ -49,6 +49,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   const { contract, chainId, neededForReceipts, rpcTimeoutMs = 8_000, log } = options
   const counts = newCounts()
   const distrustedUntil = new Map<number, number>()
+  const closing = new AbortController()
   const shared = {
     contract,
     chainId,
@@ -85,7 +86,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     const until = performance.now() + rpcTimeoutMs
     if (method === 'eth_sendRawTransaction') return sendToAll(params as readonly [Hex], until)
     const isLookup = lookups.has(method) || (unanimous && method === 'eth_getBlockByNumber')
-    return untilDecided(until, () => {
+    return untilDecided(until, closing.signal, () => {
       if (unanimous && method === countMethod) return highestCount(params)
       return isLookup ? lookUp(method, params, unanimous) : askNext(method, params, until)
     })
@@ -137,7 +138,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     let mayBeSent = false
     const all = providers.map((provider) => ({
       isWaitedFor: !isDistrusted(provider),
-      sent: untilDecided(until, () =>
+      sent: untilDecided(until, closing.signal, () =>
         askOne(provider, 'eth_sendRawTransaction', params).catch((error: unknown) => {
           if (isKnownTransaction(error)) return
           if (!isRefusal(error)) mayBeSent = true
@@ -172,6 +173,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     rpc,
     stats: () => ({ ...counts }),
     async close() {
+      closing.abort()
       await Promise.all(providers.map((provider) => provider.close()))
     },
   }
@@ -216,8 +218,8 @@ function receiptKey(receipt: unknown): string {
   return JSON.stringify([blockHash, blockNumber, status, to, said])
 }
 
-/** Repeats what fails by faults only. */
-async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T> {
+/** Repeats what fails by faults only, until the signal aborts. */
+async function untilDecided<T>(until: number, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let round = 1, pauseMs = 20; ; round += 1, pauseMs = Math.min(250, 2 * pauseMs)) {
     try {
       return await ask()
@@ -226,7 +228,8 @@ async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T>
       const isDecided = !mayPass || (error.answered && decided.test(error.message))
       const waitMs = Math.max(pauseMs, (mayPass && error.retryAfterMs) || 0)
       if (isDecided || round === rounds || performance.now() + waitMs > until) throw error
-      await sleep(waitMs)
+      await sleep(waitMs, { signal })
+      if (signal.aborted) throw error
     }
   }
 }

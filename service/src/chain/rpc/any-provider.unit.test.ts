@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { serve } from '../../../test/support/http.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createLog } from '../../lib/log.ts'
-import { createAnyProvider } from './any-provider.ts'
+import { type AnyProvider, createAnyProvider } from './any-provider.ts'
 
 const contract = `0x${'c'.repeat(40)}` as const
 
@@ -52,6 +52,15 @@ describe('a read over all providers', () => {
     assert.equal(await provider.rpc('eth_call', []), '0x2a')
     await using limited = await providersOf([[limit]], 1, 300)
     await assert.rejects(limited.rpc('eth_call', []), { kind: 'busy' })
+  })
+
+  it('is not repeated once the providers are closed', async () => {
+    const { url, close } = await serve((_request, response) => response.writeHead(429, { 'retry-after': '30' }).end())
+    const options = { rpcUrls: [url], contract, chainId: 84532, neededForReceipts: 1, rpcTimeoutMs: 60_000 }
+    const log = createLog(() => void any.close(), 'debug') // its first line is about the limit
+    const any: AnyProvider = createAnyProvider({ ...options, log })
+    await assert.rejects(any.rpc('eth_call', []), { kind: 'busy' })
+    await close()
   })
 
   it('gives hex in lower case, whatever a node writes', async () => {

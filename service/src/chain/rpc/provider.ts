@@ -58,11 +58,16 @@ type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: b
 /** The chain id is asked for so often, beside another call. A URL may come to serve another chain, or another server may answer there. */
 const chainCheckMs = 10_000
 
-/** The limits of the rate that one attempt has met. `leastSize` is that of the smallest batch that was given up because of one. */
-type Limits = { met: number; leastSize: number | null }
+/**
+ * The limits of the rate that one attempt has met. `leastSize` is that of the smallest batch that was given up because of one. `isOfRate`:
+ * a part of it met one too, and passed later.
+ */
+type Limits = { met: number; leastSize: number | null; isOfRate: boolean }
 
 /** A request that meets a limit of the rate is sent again so often. All its pauses must end before its attempt does. */
 const repeats = { one: 4, batch: 2 }
+/** A size of batches that passed under a limit holds for so long at most. */
+const limitHoldsMs = 10_000
 
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
@@ -75,6 +80,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
   const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const pause = createRatePause(() => performance.now())
+  const closing = new AbortController()
   const latency = createLatency()
   const label = `${index}:${url.host}`
   const pin = createPin(contract, () => onLostPin?.(label))
@@ -90,16 +96,19 @@ export function createProvider(options: ProviderOptions): Provider {
     pin,
     attempt,
     doubtChain,
-    close: connection.close,
+    async close() {
+      closing.abort()
+      await connection.close()
+    },
   }
   return provider
 
   async function attempt<T>(run: (rpc: RpcAttempt, provider: Provider) => Promise<T>): Promise<T> {
     const begun = ticks()
     const until = performance.now() + attemptTimeoutMs
-    const limits: Limits = { met: 0, leastSize: null }
+    const limits: Limits = { met: 0, leastSize: null, isOfRate: false }
     const send = (calls: readonly RpcCall[]) => sendWithin(calls, until, limits)
-    const askAll = (calls: readonly RpcCall[]) => sendAll(calls, send)
+    const askAll = (calls: readonly RpcCall[]) => sendAll(calls, send, (error) => mostHoldMs(error, limits))
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
       const { isRight, isFirst } = checkChain(ask)
@@ -134,6 +143,7 @@ export function createProvider(options: ProviderOptions): Provider {
       try {
         const results = await traced(spanOf(calls), () => connection.send(calls, until))
         pause.passed()
+        limits.isOfRate ||= isPart && sent > 0
         return results
       } catch (error) {
         if (!(error instanceof RpcError) || error.kind !== 'busy') throw error
@@ -155,7 +165,8 @@ export function createProvider(options: ProviderOptions): Provider {
         throw new RpcError('busy', message, undefined, leftMs)
       }
       limits.met++
-      await sleep(Math.ceil(leftMs))
+      await sleep(Math.ceil(leftMs), { signal: closing.signal })
+      if (closing.signal.aborted) throw new RpcError('fault', 'closed')
     }
   }
 
@@ -163,6 +174,12 @@ export function createProvider(options: ProviderOptions): Provider {
   function asksForLong(error: unknown): boolean {
     const asked = error instanceof RpcError && error.kind === 'busy' ? (error.retryAfterMs ?? 0) : 0
     return asked >= attemptTimeoutMs && !pause.isStuck()
+  }
+
+  /** A limit is one of the size or of the rate. A part that passed at once shows the size, although it may have passed by chance. */
+  function mostHoldMs(error: unknown, { isOfRate }: Limits): number {
+    if (!(error instanceof RpcError) || error.kind !== 'busy' || isVagueLimit(error)) return Infinity
+    return isOfRate ? 0 : limitHoldsMs
   }
 
   function state(): BreakerState {

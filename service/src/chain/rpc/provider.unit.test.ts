@@ -4,6 +4,9 @@ import { serve } from '../../../test/support/http.ts'
 import { RpcError } from './answer.ts'
 import { createLatency, createProvider } from './provider.ts'
 
+const unused = () => {}
+const ofNothing = { index: 0, chainId: 84532, contract: '0x', onCalls: unused, onFault: unused } as const
+
 describe('the chain id of a provider', () => {
   it('that is refused leaves open what became of the call beside it', async () => {
     const clock = { ms: 0 }
@@ -16,23 +19,75 @@ describe('the chain id of a provider', () => {
         response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
       })
     })
-    const unused = () => {}
-    const provider = createProvider({
-      index: 0,
-      url,
-      chainId: 84532,
-      contract: '0x',
-      attemptTimeoutMs: 60_000,
-      ticks: () => clock.ms,
-      onCalls: unused,
-      onFault: unused,
-    })
+    const provider = createProvider({ ...ofNothing, url, attemptTimeoutMs: 60_000, ticks: () => clock.ms })
     const send = () => provider.attempt(({ ask }) => ask('eth_sendRawTransaction', []))
     await send()
     isRefusing = true
     clock.ms = 10_000
     await assert.rejects(send(), (error) => error instanceof RpcError && error.kind === 'busy' && !error.answered)
     await provider.close()
+    await close()
+  })
+})
+
+describe('the batches of a provider', () => {
+  /** A provider that answers a request of so many calls unless `isLimited`; `sizes` has the calls of each request. */
+  async function limiting(isLimited: (size: number) => boolean) {
+    const sizes: number[] = []
+    const served = await serve((request, response) => {
+      request.setEncoding('utf8').on('data', (body: string) => {
+        const calls = [JSON.parse(body)].flat() as { id: number; method: string }[]
+        const answers = calls.map(({ id }) => ({ jsonrpc: '2.0', id, result: '0x14a34' }))
+        if (calls[0]?.method === 'eth_chainId') return void response.end(JSON.stringify(answers[0]))
+        sizes.push(calls.length)
+        if (isLimited(calls.length)) response.writeHead(429)
+        response.end(JSON.stringify(body.startsWith('[') ? answers : answers[0]))
+      })
+    })
+    const provider = createProvider({ ...ofNothing, url: served.url, attemptTimeoutMs: 60_000, ticks: () => 0 })
+    const askTwo = async () => {
+      sizes.length = 0
+      await provider.attempt(({ askAll }) => askAll([call, call]))
+      return [...sizes]
+    }
+    return {
+      askTwo,
+      async [Symbol.asyncDispose]() {
+        await provider.close()
+        await served.close()
+      },
+    }
+  }
+  const call = ['eth_call', []] as const
+
+  it('get smaller where a part passes at once, because the limit is one of the size', async () => {
+    await using provider = await limiting((size) => size > 1)
+    assert.deepEqual(await provider.askTwo(), [2, 2, 2, 1, 1])
+    assert.deepEqual(await provider.askTwo(), [1, 1])
+  })
+
+  it('stay as large as they are where a part has to wait too, because the limit is one of the rate', async () => {
+    let limits = 4
+    await using provider = await limiting(() => limits-- > 0)
+    assert.deepEqual(await provider.askTwo(), [2, 2, 2, 1, 1, 1])
+    assert.deepEqual(await provider.askTwo(), [2])
+  })
+})
+
+describe('a provider that is closed', () => {
+  it('ends the pause after a limit', async () => {
+    const { url, close } = await serve((_request, response) => response.writeHead(429, { 'retry-after': '30' }).end())
+    const provider = createProvider({
+      ...ofNothing,
+      url,
+      attemptTimeoutMs: 60_000,
+      ticks: () => 0,
+      onLimit: () => void provider.close(),
+    })
+    await assert.rejects(
+      provider.attempt(({ ask }) => ask('eth_call', [])),
+      /closed/,
+    )
     await close()
   })
 })

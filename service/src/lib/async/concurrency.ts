@@ -80,7 +80,8 @@ const mostBatches = 4
 
 /**
  * Returns a function that sends items in batches, and learns the size that the other side takes. A batch that fails is sent again in halves,
- * down to one item, unless `isFinal` returns that smaller ones would fail too. Results are in the order of the items.
+ * down to one item, unless `isFinal` returns that smaller ones would fail too. Results are in the order of the items. `mostHoldMs` returns
+ * how long the size of a half that passed is kept at most, after this error of the whole batch.
  */
 export function createAdaptiveBatches<T>({
   isFinal,
@@ -95,6 +96,7 @@ export function createAdaptiveBatches<T>({
   return async function sendAll<R>(
     items: readonly T[],
     send: (batch: readonly T[]) => Promise<readonly R[]>,
+    mostHoldMs: (error: unknown) => number = () => Infinity,
   ): Promise<readonly R[]> {
     if (now() > known.until) known = { size: Infinity, until: Infinity }
     const { size } = known
@@ -102,16 +104,17 @@ export function createAdaptiveBatches<T>({
       const batches = Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
         items.slice(at * size, (at + 1) * size),
       )
-      return (await mapConcurrently(batches, mostBatches, (batch) => sendAll(batch, send))).flat()
+      return (await mapConcurrently(batches, mostBatches, (batch) => sendAll(batch, send, mostHoldMs))).flat()
     }
     try {
       return await send(items)
     } catch (error) {
       if (items.length < 2 || isFinal(error, items.length)) throw error
       const half = Math.ceil(items.length / 2)
-      const first = await sendAll(items.slice(0, half), send)
-      if (half < known.size) known = { size: half, until: now() + (half === 1 ? oneHoldsMs : sizeHoldsMs) }
-      return [...first, ...(await sendAll(items.slice(half), send))]
+      const first = await sendAll(items.slice(0, half), send, mostHoldMs)
+      const holdMs = Math.min(half === 1 ? oneHoldsMs : sizeHoldsMs, mostHoldMs(error))
+      if (half < known.size && holdMs > 0) known = { size: half, until: now() + holdMs }
+      return [...first, ...(await sendAll(items.slice(half), send, mostHoldMs))]
     }
   }
 }

@@ -3,6 +3,8 @@
 /** Pauses that the other side did not ask for double from the first one up to the longest. */
 const firstMs = 50
 const longestMs = 3_200
+/** The level of the longest pause. A higher one would only take more answers to come down from. */
+const mostLevel = 1 + Math.log2(longestMs / firstMs)
 /** A pause that the other side asks for counts up to this length: a wrong one must not last. */
 const mostAskedMs = 30_000
 /** Limits in a row after which the other side counts as one that answers nothing. */
@@ -26,16 +28,19 @@ export function createRatePause(now: () => number, random: () => number = Math.r
     limited(askedMs = 0): void {
       if (leftMs() === 0) {
         inARow += 1
-        level = Math.min(level + 1, 16)
+        level = Math.min(level + 1, mostLevel)
       }
-      const ownMs = Math.min(longestMs, firstMs * 2 ** (level - 1))
+      const ownMs = firstMs * 2 ** (level - 1)
       const pauseMs = Math.max(ownMs, askedMs)
       until = Math.max(until, now() + pauseMs * (1 + random() / 2))
     },
-    /** Notes an answer within the limit: the next pause is shorter. */
+    /**
+     * Notes an answer within the limit: the next pause is much shorter. Where each pause lets one of several requests pass, the pauses must not
+     * stay as long as they are.
+     */
     passed(): void {
       inARow = 0
-      level = Math.max(0, level - 1)
+      level = Math.floor(level / 2)
     },
     /** Returns whether the limit has left nothing for several pauses in a row. */
     isStuck: (): boolean => inARow >= stuckAfter,
