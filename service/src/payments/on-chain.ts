@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'viem'
 import { requireQuantity } from '../chain/rpc/answer.ts'
-import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
+import { isAboutRequest, isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { type BlockAt, hasCode, readContract } from '../chain/rpc/contract.ts'
 import { type BlockId, chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
@@ -228,7 +228,7 @@ export function onPendingBlock(rpc: RpcClient): RpcClient {
     try {
       return await rpc(method, [params[0], 'pending'])
     } catch (error) {
-      if (!isRefusal(error) || isRevert(error)) throw error
+      if (!isAboutRequest(error) || isRevert(error)) throw error
       return rpc(method, [params[0], 'latest'])
     }
   }

@@ -113,10 +113,16 @@ const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] 
   ['rejected', [-32600, -32602, -32004], /not supported|unsupported/i],
 ]
 
+/** Codes under which no text means a revert. */
+const limitCodes: ReadonlySet<unknown> = new Set([-32005, -32029, 429])
+
 function parseError(error: unknown): RpcError {
   const { code, message, data } = isObject(error) ? error : {}
   const text = typeof message === 'string' ? message.slice(0, 300) : ''
-  const found = meanings.find(([, codes, says]) => codes.includes(code as number) || says.test(text))
+  const found = meanings.find(
+    ([kind, codes, says]) =>
+      codes.includes(code as number) || (says.test(text) && !(kind === 'reverted' && limitCodes.has(code))),
+  )
   const shown = typeof code === 'number' ? code : 'without code'
   return new RpcError(found?.[0] ?? 'fault', `error ${shown}: ${redacted(text)}`, { data: parseRevertData(data) })
 }

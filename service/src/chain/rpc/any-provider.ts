@@ -8,7 +8,7 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
 import { quantity, requireQuantity, RpcError } from './answer.ts'
-import { isKnownTransaction, isRefusal, type RpcClient } from './client.ts'
+import { isAboutRequest, isKnownTransaction, isRefusal, type RpcClient } from './client.ts'
 import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
 import { createProvider, type Provider } from './provider.ts'
 
@@ -225,7 +225,7 @@ async function untilDecided<T>(until: number, signal: AbortSignal, ask: () => Pr
       return await ask()
     } catch (error) {
       const mayPass = error instanceof RpcError && (error.isFault || error.kind === 'non-canonical')
-      const isDecided = !mayPass || (error.answered && decided.test(error.message))
+      const isDecided = !mayPass || (isAboutRequest(error) && decided.test(error.message))
       const waitMs = Math.max(pauseMs, (mayPass && error.retryAfterMs) || 0)
       if (isDecided || round === rounds || performance.now() + waitMs > until) throw error
       await sleep(waitMs, { signal })
@@ -236,8 +236,8 @@ async function untilDecided<T>(until: number, signal: AbortSignal, ask: () => Pr
 
 /** Returns the most telling failure: one that the node decided, then one that may pass. */
 function rpcErrorOf({ failures, message }: ReadFailure): RpcError {
-  const isFinal = ({ kind, answered, message: text }: RpcError) =>
-    kind === 'reverted' || kind === 'rejected' || (answered && decided.test(text))
+  const isFinal = (error: RpcError) =>
+    error.kind === 'reverted' || error.kind === 'rejected' || (isAboutRequest(error) && decided.test(error.message))
   return (
     failures.find(isFinal) ?? failures.find(({ isFault }) => isFault) ?? failures[0] ?? new RpcError('fault', message)
   )

@@ -54,6 +54,18 @@ describe('a read over all providers', () => {
     await assert.rejects(limited.rpc('eth_call', []), { kind: 'busy' })
   })
 
+  it('is repeated after a limit whose text has a word of a transaction', async () => {
+    for (const message of [
+      'limit exceeded: requests are pending',
+      'limit exceeded: no gas',
+      'limit exceeded, reverted',
+    ]) {
+      const limit = { error: { code: -32005, message } }
+      await using provider = await providerOf([limit, { result: '0x2a' }])
+      assert.equal(await provider.rpc('eth_call', []), '0x2a', message)
+    }
+  })
+
   it('is not repeated once the providers are closed', async () => {
     const { url, close } = await serve((_request, response) => response.writeHead(429, { 'retry-after': '30' }).end())
     const options = { rpcUrls: [url], contract, chainId: 84532, neededForReceipts: 1, rpcTimeoutMs: 60_000 }

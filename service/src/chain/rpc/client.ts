@@ -44,6 +44,11 @@ export function isRefusal(error: unknown): error is RpcError {
   return error instanceof RpcError && error.answered
 }
 
+/** The node answered with an error about the request. The text of a limit says nothing of it. */
+export function isAboutRequest(error: unknown): error is RpcError {
+  return isRefusal(error) && error.kind !== 'busy'
+}
+
 /** Returns whether the node refused a transaction because it has it already, so that it counts as sent. */
 export function isKnownTransaction(error: unknown): boolean {
   return isRefusal(error) && /already known|already imported|\bknown transaction/i.test(error.message)
@@ -51,7 +56,7 @@ export function isKnownTransaction(error: unknown): boolean {
 
 /** The contract reverted, as opposed to the node refusing the request. */
 export function isRevert(error: unknown): error is RpcError {
-  return isRefusal(error) && (error.data !== undefined || /revert/i.test(error.message))
+  return isAboutRequest(error) && (error.data !== undefined || /revert/i.test(error.message))
 }
 
 /** The calls of one attempt at a provider. The deadline of the attempt holds for all of them. */

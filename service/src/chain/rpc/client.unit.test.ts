@@ -200,6 +200,8 @@ describe('a connection to a provider', () => {
     answer = (_request, response) =>
       response.writeHead(429).end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: 429, message: 'slow' } }))
     await assert.rejects(rpc('eth_call'), (caught) => isRefusal(caught) && !isRevert(caught))
+    answer = (_request, response, id) => response.writeHead(429).end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+    await assert.rejects(rpc('eth_call'), (caught) => isRefusal(caught) && !isRevert(caught))
     answer = (_request, response) => response.writeHead(502).end('<html>')
     await assert.rejects(rpc('eth_call'), (caught) => !isRefusal(caught) && /status 502/.test(String(caught)))
   })

@@ -8,7 +8,7 @@ import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { quantity, requireQuantity } from '../rpc/answer.ts'
-import { isRefusal, type RpcClient } from '../rpc/client.ts'
+import { isAboutRequest, type RpcClient } from '../rpc/client.ts'
 import { assertFresh } from '../rpc/head.ts'
 import { readRegistryVersion } from './registry-version.ts'
 import { registryDigest, type RegistryDomain, type Signable } from './typed-data.ts'
@@ -116,7 +116,7 @@ function pinnedTo(rpc: RpcClient, { number, hash }: TimedBlock): PinnedRpc {
     try {
       return await rpc(method, [...params, { blockHash: hash }])
     } catch (error) {
-      if (!isRefusal(error) || isFailedCall(error)) throw error
+      if (!isAboutRequest(error) || isFailedCall(error)) throw error
       return rpc(method, [...params, quantity(number)])
     }
   }
@@ -152,5 +152,5 @@ async function isSignedBy(at: PinnedRpc, domain: RegistryDomain, signed: Signed)
 /** The call itself failed, by a revert or as the EVM ends an invalid one. Another form of the block parameter changes nothing. */
 function isFailedCall(error: unknown): boolean {
   const texts = /revert|gas|opcode|stack|jump|write protection|evm error/i
-  return isRefusal(error) && (error.data !== undefined || texts.test(error.message))
+  return isAboutRequest(error) && (error.data !== undefined || texts.test(error.message))
 }

@@ -4,7 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, parseErc6492Signature, type LocalAccount } from 'viem'
-import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
+import { isAboutRequest, type RpcClient } from '../../chain/rpc/client.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import type { BlockId } from '../../domain/chain.ts'
@@ -64,7 +64,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     /** Transfers of one simulation follow each other: one that fails, or a batch that the node refuses, is simulated alone. */
     async run(payments) {
       const found = await simulate(payments).catch((error: unknown) => {
-        if (payments.length === 1 || !isRefusal(error)) throw error
+        if (payments.length === 1 || !isAboutRequest(error)) throw error
         return []
       })
       if (payments.length === 1) return found

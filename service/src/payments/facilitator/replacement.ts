@@ -3,7 +3,7 @@
  * transaction that the account cannot pay for is followed by a cheaper one, so that no nonce stays open.
  */
 import { parseTransaction, type TransactionSerializableEIP1559 } from 'viem'
-import { isRefusal } from '../../chain/rpc/client.ts'
+import { isAboutRequest } from '../../chain/rpc/client.ts'
 import {
   feeLimit,
   type Fees,
@@ -22,7 +22,7 @@ export type Stuck = { readonly refusal: Refusal | undefined; readonly isExpired:
 
 /** Returns undefined for any other refusal, and for no answer. */
 export function sendRefusalOf(error: unknown): Refusal | undefined {
-  if (!isRefusal(error)) return undefined
+  if (!isAboutRequest(error)) return undefined
   if (/insufficient ?funds|gas required exceeds allowance/i.test(error.message)) return 'unfunded'
   return /replacement/i.test(error.message) ? 'underpriced' : undefined
 }
