@@ -198,10 +198,27 @@ export async function feedDifferences(
   const rows = await sql.query<ToldRow>(toldStatement, [numbers(tokens)])
   const brandsOf = brandsWhileHeld(rows, formerBrands)
   const live = rows.filter(({ isLive }) => isLive)
-  const known = new Set(live.map(({ payload }) => keyOf(payload)))
-  const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)))
-  const missing = [...expected].flatMap(([key, one]) => (known.has(key) || one.at <= since ? [] : [one]))
-  return [...gone.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null)), ...missing]
+  const missing = missingFrom(expected, new Set(live.map(({ payload }) => keyOf(payload))), since)
+  const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)) || missing.has(keyOf(payload)))
+  return [...gone.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null)), ...missing.values()]
+}
+
+/**
+ * Returns the expected announcements that are not known, and those of the same tokens after them. A client applies events in their order, so
+ * that a later one which it has already must come again.
+ */
+function missingFrom(
+  expected: ReadonlyMap<string, Announcement>,
+  known: ReadonlySet<string>,
+  since: bigint,
+): ReadonlyMap<string, Announcement> {
+  const begun = new Set<string>()
+  const missing = new Map<string, Announcement>()
+  for (const [key, one] of expected) {
+    if (!known.has(key) && one.at > since) begun.add(one.tokenId)
+    if (begun.has(one.tokenId) && one.at > since) missing.set(key, one)
+  }
+  return missing
 }
 
 /**

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
-import { alice, insertAsset, insertTransfer } from '../../test/support/index/rows.ts'
+import { alice, insertAsset, insertTransfer, noMembers } from '../../test/support/index/rows.ts'
 import { indexSteps, minted } from '../../test/support/index/steps.ts'
 import type { Database } from '../db/database.ts'
 import { eventKinds } from '../domain/registry-event.ts'
@@ -294,5 +294,35 @@ for (const { name, open, skip } of testDatabases())
       const led = await indexStore(database).lead(alice)
       assert.ok(await indexStore(database).arrive(led?.epoch ?? 0n, () => false))
       assert.equal((await found).length, 1)
+    })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`events that the index lacked in ${name}`, { skip }, () => {
+    it('are announced by a repair before the later ones of their product, which come again', async () => {
+      await using opened = new AsyncDisposableStack()
+      const database = opened.adopt(await open(), (db) => db.close())
+      const step = await indexSteps(database)
+      await database.query('update index_cursor set fed_epoch = epoch, fed_since = to_timestamp(0)')
+      await database.query('update outbox_trim set created_at = to_timestamp(0)')
+      const kind = eventKinds.StateChanged
+      await step(1, [...minted(7n), ...minted(8n)])
+      await step(3, [
+        { kind, tokenId: '7', fromState: 2, toState: 3 },
+        { kind, tokenId: '8', fromState: 2, toState: 3 },
+      ])
+      const store = indexStore(database)
+      const epoch = (await store.lead(alice))?.epoch ?? -1n
+      const at = { blockNumber: 2n, logIndex: 0, blockHash: hashOf(2n), transactionHash: hashOf(12n) }
+      const lost = [{ ...noMembers, ...at, kind, tokenId: '7', fromState: 1, toState: 2, timestamp: 1_800_000_002n }]
+      assert.ok(await store.repair(epoch, { at: { number: 3n, hash: hashOf(3n) }, lost, forged: [], tokens: ['7'] }))
+      const rows = await database.query<{ token: string; back: boolean; state: string }>(
+        `select token_id::text as token, retracts is not null as back, payload->'cause'->>'toState' as state
+         from outbox where kind = 'STATE_CHANGED' order by seq`,
+      )
+      assert.deepEqual(
+        rows.map(({ token, back, state }) => `${token} ${back ? 'not ' : ''}${state}`),
+        ['7 1', '8 1', '7 3', '8 3', '7 not 3', '7 2', '7 3'],
+      )
     })
   })

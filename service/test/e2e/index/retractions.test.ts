@@ -13,6 +13,7 @@ import { testDatabases } from '../../support/database/databases.ts'
 import { startSockets, subscribe, type SocketWorld } from '../../support/graphql/socket.ts'
 import {
   alice,
+  assertFeedIsIndex,
   atHead,
   bob,
   hash,
@@ -320,4 +321,57 @@ for (const { name, open, skip } of testDatabases())
         })
         assert.deepEqual(await told(), expected, 'a comparison finds nothing to add')
       })
+  })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`an expiry in ${name}`, { skip }, () => {
+    it('comes again after its offer, where a new index finds an offer of the same id on another branch', async () => {
+      await using opened = new AsyncDisposableStack()
+      const chain = opened.adopt(await startIndexChain(), (one) => one.close())
+      const database = opened.adopt(await open(), (one) => one.close())
+      const lead = async () => {
+        const indexer = indexerOver(chain, database, { pruneMs: 50 })
+        indexer.start()
+        await until(async () => {
+          const text = 'select 1 from index_cursor where fed_epoch = epoch'
+          return (await database.query(text)).length === 1
+        })
+        return indexer
+      }
+      const told = async () => {
+        const rows = await database.query<{ status: string; to: Hex; retracts: boolean; retracted: boolean }>(
+          `select payload->>'status' as status, payload->>'to' as to, retracts is not null as retracts, retracted
+           from outbox where kind = 'TRANSFER' order by seq`,
+        )
+        return rows.map(({ status, to, retracts, retracted }) => {
+          const person = to === bob.address.toLowerCase() ? 'bob' : 'operator'
+          return `${retracts ? 'not ' : ''}${status} ${person}${retracted ? ', taken back' : ''}`
+        })
+      }
+      const offerThatExpires = async (to: Hex) => {
+        const { timestamp } = (await chain.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
+        const expiry = BigInt(timestamp) + 10n
+        assert.ok(await chain.send(alice.address, 'initiateTransfer', [1, to, expiry, hash(0)]))
+        await chain.rpc('evm_setNextBlockTimestamp', [Number(expiry) + 1])
+        await chain.mine(1)
+      }
+      assert.ok(await chain.send(operator.address, 'mint', [alice.address, hash(0)]))
+      const indexer = await lead()
+      await offerThatExpires(bob.address)
+      await until(async () => (await told()).length === 2)
+      await indexer.close()
+      await rebuildIndex(database)
+      await chain.reorg(2)
+      await offerThatExpires(operator.address)
+      await lead()
+      assert.deepEqual(await told(), [
+        'PENDING bob, taken back',
+        'FAILED bob, taken back',
+        'not FAILED bob',
+        'not FAILED bob',
+        'PENDING operator',
+        'FAILED operator',
+      ])
+      await assertFeedIsIndex(database)
+    })
   })
