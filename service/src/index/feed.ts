@@ -39,17 +39,34 @@ export type Announcement = Readonly<{
   }> | null
 }>
 
-/** Returns the announcements of events and of the new statuses of transfers, in order. */
-export function announcementsOf(events: readonly AssetEvent[], steps: readonly TransferStep[]): Announcement[] {
+/**
+ * Returns the announcements of events and of the new statuses of transfers, in order. `formerBrands` are those of products before these
+ * events. The first new metadata of a product keeps it.
+ */
+export function announcementsOf(
+  events: readonly AssetEvent[],
+  steps: readonly TransferStep[],
+  formerBrands: ReadonlyMap<string, string> = new Map(),
+): Announcement[] {
   const stepsAt = Map.groupBy(steps, ({ shownAt }) => shownAt)
+  const replaced = new Map(formerBrands)
   const announcements: Announcement[] = []
   for (const event of events) {
     const kind = kindOf(event)
     const { tokenId, timestamp: at } = event
-    if (kind !== null) announcements.push({ kind, tokenId, at, payload: { cause: causeOf(event) }, retracts: null })
+    const formerBrand = kind === 'METADATA_SET' ? replaced.get(tokenId) : undefined
+    if (formerBrand !== undefined) replaced.delete(tokenId)
+    const payload = { cause: causeOf(event), ...(formerBrand !== undefined && { formerBrand }) }
+    if (kind !== null) announcements.push({ kind, tokenId, at, payload, retracts: null })
     for (const step of stepsAt.get(event) ?? []) announcements.push(transferAnnouncement(step))
   }
   return [...announcements, ...(stepsAt.get(null) ?? []).map(transferAnnouncement)]
+}
+
+/** Returns the brands, before a step, of the products whose metadata its events replace. */
+export function replacedBrands(sql: Sql, events: readonly AssetEvent[]): Promise<ReadonlyMap<string, string>> {
+  const tokens = events.flatMap(({ kind, tokenId }) => (kind === eventKinds.MetadataHashSet ? [tokenId] : []))
+  return tokens.length === 0 ? Promise.resolve(new Map()) : presentBrands(sql, tokens)
 }
 
 /** Returns the announcement of an offer that expired. */
@@ -231,13 +248,15 @@ function brandsWhileHeld(
 ): ReadonlyMap<bigint, readonly string[]> {
   const since = new Map<string, Set<string>>()
   const brandsOf = new Map<bigint, readonly string[]>()
-  for (const { seq, tokenId, brands } of rows) {
+  for (const { seq, tokenId, brands, payload } of rows) {
     const former = formerBrands.get(tokenId)
     const known = since.get(tokenId) ?? (former === undefined ? undefined : new Set([former]))
     if (known === undefined && brands === null) continue
     const all = new Set([...(known ?? []), ...(brands ?? [])])
-    since.set(tokenId, all)
     brandsOf.set(seq, [...all])
+    // A brand that came with a text has no event of its own.
+    if (payload.formerBrand !== undefined) all.add(payload.formerBrand)
+    since.set(tokenId, all)
   }
   return brandsOf
 }
@@ -309,8 +328,9 @@ function retractionOf(
   transfers: ReadonlyMap<string, Transfer>,
   brands: readonly string[] | null,
 ): Announcement {
-  const { id, status = null } = told
-  const payload = id === undefined ? told : { ...told, status: transfers.get(id)?.status ?? 'FAILED' }
+  const { formerBrand: _formerBrand, ...event } = told
+  const { id, status = null } = event
+  const payload = id === undefined ? event : { ...event, status: transfers.get(id)?.status ?? 'FAILED' }
   return {
     kind,
     tokenId,

@@ -25,8 +25,12 @@ const chainKinds = [
   'TRANSFER',
 ] as const
 
-/** The event of the registry as JSON, and a transfer with the status that the event brought. A tap has neither. */
+/**
+ * The event of the registry as JSON, and a transfer with the status that the event brought. A tap has neither. `formerBrand` is that of the
+ * product before its metadata was replaced.
+ */
 export type Payload = Readonly<{
+  formerBrand?: string
   cause?: Omit<AssetEvent, 'tokenId' | 'blockNumber' | 'timestamp' | 'expiry'> &
     Readonly<{ blockNumber: string; timestamp: string; expiry: string | null }>
   id?: string

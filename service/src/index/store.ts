@@ -32,6 +32,7 @@ import {
   feedDifferences,
   type FeedState,
   readFeedState,
+  replacedBrands,
   sortedDifferences,
 } from './feed.ts'
 import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
@@ -211,11 +212,12 @@ async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, 
     await sql.query('delete from index_block where number > $1', [to.number])
     announcements.push(...(await projectAgain(sql, await deleteEventsAbove(sql, rewind), latest, feed)))
   }
+  const replaced = feed.isFed ? await replacedBrands(sql, events) : undefined
   await insertEvents(sql, events)
   await storeAssets(sql, projectAssets(events))
   const { steps, reopened } = await applyTransfers(sql, events, past)
   if (feed.isFed) {
-    announcements.push(...(await expiryRetractions(sql, reopened)), ...announcementsOf(events, steps))
+    announcements.push(...(await expiryRetractions(sql, reopened)), ...announcementsOf(events, steps, replaced))
     await announce(sql, announcements)
   }
   if (rewind !== null) {

@@ -227,6 +227,24 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await eventsSince(since, 'Bolt'), [])
     })
 
+    it('go to the key of a brand that came with metadata after the events, and that is replaced since', async () => {
+      const since = await newest()
+      const late = canonicalMetadata({ name: 'Late and replaced', brand: 'Acme' })
+      assert.ok(late.ok)
+      assert.ok(await chain.send(operator.address, 'mint', [alice.address, late.hash]))
+      const id = (await chain.events()).at(-1)?.args['tokenId']
+      await newest()
+      await metadataStore(database).put(late)
+      await refreshAssetText(database, late.hash)
+      assert.equal((await eventsSince(since, 'Acme')).length, 2)
+      assert.ok(await chain.send(operator.address, 'setMetadataHash', [id, metadata.get('Bolt')?.hash]))
+      assert.equal((await eventsSince(since, 'Bolt')).length, 3)
+      await chain.reorg(2)
+      const acme = await eventsSince(since, 'Acme')
+      assert.deepEqual(told(acme), ['REGISTERED –', 'STATE_CHANGED –', 'not STATE_CHANGED –', 'not REGISTERED –'])
+      assert.deepEqual(holding(await eventsSince(since, 'Bolt')), [])
+    })
+
     it('go to the same key after the index was built anew on another branch', async () => {
       const since = await newest()
       const id = await mintOf('Acme')
