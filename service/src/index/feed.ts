@@ -229,11 +229,16 @@ function missingFrom(
   known: ReadonlySet<string>,
   since: bigint,
 ): ReadonlyMap<string, Announcement> {
-  const begun = new Set<string>()
+  const begun = new Map<string, bigint>()
   const missing = new Map<string, Announcement>()
   for (const [key, one] of expected) {
-    if (!known.has(key) && one.at > since) begun.add(one.tokenId)
-    if (begun.has(one.tokenId) && one.at > since) missing.set(key, one)
+    const { tokenId, at } = one
+    if (at <= since) continue
+    const isMissing = !known.has(key)
+    if (isMissing && !begun.has(tokenId)) begun.set(tokenId, at)
+    const from = begun.get(tokenId)
+    // An expiry stands behind all events here, also behind later ones.
+    if (isMissing || (from !== undefined && at >= from)) missing.set(key, one)
   }
   return missing
 }
