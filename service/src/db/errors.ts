@@ -24,6 +24,11 @@ export function isLockTimeout(error: unknown): boolean {
   return hasState(error, '55P03')
 }
 
+/** The database ended this transaction to end a deadlock. Nothing of it stays, so that it can be repeated. */
+export function isDeadlock(error: unknown): boolean {
+  return hasState(error, '40P01')
+}
+
 /** Creates the error of a lock that was not given in time. */
 export function lockTimeout(message: string): Error {
   return Object.assign(new Error(message), { code: '55P03' })

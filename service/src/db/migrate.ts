@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../lib/async/retry.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Database, Sql } from './database.ts'
-import { isLockTimeout, sqlState } from './errors.ts'
+import { isDeadlock, isLockTimeout, sqlState } from './errors.ts'
 import { locks, lockStatement } from './locks.ts'
 
 /** `undo` is the script that takes the migration back, where that loses nothing that cannot be derived again. */
@@ -199,7 +199,6 @@ function* randomPauses(): Generator<number, never> {
   for (;;) yield 300 + Math.random() * 700
 }
 
-/** A lock was not given in time, or this transaction was chosen to end a deadlock. */
 function isLocked(error: unknown): boolean {
-  return isLockTimeout(error) || sqlState(error) === '40P01'
+  return isLockTimeout(error) || isDeadlock(error)
 }

@@ -7,8 +7,10 @@ import type { Hex } from '@touchstone/verdict'
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import { appendAudit, auditText } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
+import { isDeadlock } from '../db/errors.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
+import { retry } from '../lib/async/retry.ts'
 import {
   deleteAssets,
   dropUntaggedTaps,
@@ -340,7 +342,8 @@ const compactStatements = [
 
 /** Deletes everything that came from the chain; the next leader begins anew. Registrations, taps, messages and keys stay. */
 export async function rebuildIndex(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<void> {
-  await clearAll(database, null)
+  // A reader that holds one of the tables may wait for another one.
+  await retry(() => clearAll(database, null), { pausesMs: [100, 500, 2_000], isRetryable: isDeadlock })
 }
 
 async function clearAll(database: Pick<Database, 'query' | 'transaction' | 'dialect'>, epoch: bigint | null) {
