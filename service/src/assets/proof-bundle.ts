@@ -44,12 +44,15 @@ export function createProofBundles<B extends Block>({
   readonly pausesMs?: readonly number[]
 }): ProofBundles {
   return (tokenId) => {
-    const gone = chainUnavailable('the block is no longer canonical')
-    return retry(() => bundleOf(tokenId, gone), { pausesMs, isRetryable: (error) => error === gone })
+    const nonCanonicalBlock = chainUnavailable('the block is no longer canonical')
+    return retry(() => bundleOf(tokenId, nonCanonicalBlock), {
+      pausesMs,
+      isRetryable: (error) => error === nonCanonicalBlock,
+    })
   }
 
-  /** Throws `gone` where the block is not canonical. */
-  async function bundleOf(tokenId: bigint, gone: Error): ReturnType<ProofBundles> {
+  /** Throws `nonCanonicalBlock` where the block is not canonical. */
+  async function bundleOf(tokenId: bigint, nonCanonicalBlock: Error): ReturnType<ProofBundles> {
     const block = await source.head()
     const slot = recordSlot(tokenId, recordsSlot)
     const { header, hash: blockHash } = block
@@ -63,7 +66,7 @@ export function createProofBundles<B extends Block>({
       return checked.ok ? null : checked.reason
     }
     const proof = await source.proof([slot], block, { check })
-    if (typeof proof === 'symbol') throw gone
+    if (typeof proof === 'symbol') throw nonCanonicalBlock
     const checked = verify(proof)
     if (!checked.ok) throw chainUnavailable(checked.reason)
     const record = recordOfWord(checked.values[0] ?? 0n)

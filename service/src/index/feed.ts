@@ -212,12 +212,12 @@ export async function feedDifferences(
   const expired = await expiredIds(sql, tokens)
   const { transfers, steps } = projectTransfers(events, new Map(), ({ id }) => expired.has(id))
   const expected = new Map(announcementsOf(events, steps).map((one) => [keyOf(one.payload), one]))
-  const rows = await sql.query<ToldRow>(toldStatement, [numbers(tokens)])
+  const rows = await sql.query<AnnouncedRow>(announcedStatement, [numbers(tokens)])
   const brandsOf = brandsWhileHeld(rows, formerBrands)
   const live = rows.filter(({ isLive }) => isLive)
   const missing = missingFrom(expected, new Set(live.map(({ payload }) => keyOf(payload))), since)
-  const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)) || missing.has(keyOf(payload)))
-  return [...gone.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null)), ...missing.values()]
+  const retracted = live.filter(({ payload }) => !expected.has(keyOf(payload)) || missing.has(keyOf(payload)))
+  return [...retracted.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null)), ...missing.values()]
 }
 
 /**
@@ -248,7 +248,7 @@ function missingFrom(
  * got the event. Left out are events of a version that kept no brands. `rows` begin with the newest.
  */
 function brandsWhileHeld(
-  rows: readonly ToldRow[],
+  rows: readonly AnnouncedRow[],
   formerBrands: ReadonlyMap<string, string>,
 ): ReadonlyMap<bigint, readonly string[]> {
   const since = new Map<string, Set<string>>()
@@ -270,7 +270,7 @@ function brandsWhileHeld(
 export async function expiryRetractions(sql: Sql, offers: readonly Transfer[]): Promise<Announcement[]> {
   if (offers.length === 0) return []
   const tokens = offers.map(({ tokenId }) => tokenId)
-  const rows = await sql.query<ToldRow>(toldStatement, [numbers(tokens)])
+  const rows = await sql.query<AnnouncedRow>(announcedStatement, [numbers(tokens)])
   const brandsOf = brandsWhileHeld(rows, await presentBrands(sql, tokens))
   const open = new Map(offers.map((offer) => [`${offer.id} expired`, offer]))
   const taken = rows.filter(({ isLive, payload }) => isLive && open.has(keyOf(payload)))
@@ -324,16 +324,16 @@ function keyOf({ cause, id }: Payload): string {
   return cause === undefined ? `${id} expired` : `${cause.blockHash} ${cause.logIndex}`
 }
 
-type ToldRow = Pick<Announcement, 'kind' | 'tokenId' | 'at' | 'payload'> &
+type AnnouncedRow = Pick<Announcement, 'kind' | 'tokenId' | 'at' | 'payload'> &
   Readonly<{ seq: bigint; micros: bigint; isLive: boolean; brands: readonly string[] | null }>
 
 /** A transfer has the status of its remaining events, and has failed where it has none. */
 function retractionOf(
-  { kind, tokenId, at, payload: told, seq, micros }: ToldRow,
+  { kind, tokenId, at, payload: announced, seq, micros }: AnnouncedRow,
   transfers: ReadonlyMap<string, Transfer>,
   brands: readonly string[] | null,
 ): Announcement {
-  const { formerBrand: _formerBrand, ...event } = told
+  const { formerBrand: _formerBrand, ...event } = announced
   const { id, status = null } = event
   const payload = id === undefined ? event : { ...event, status: transfers.get(id)?.status ?? 'FAILED' }
   return {
@@ -345,7 +345,7 @@ function retractionOf(
   }
 }
 
-const toldStatement = `select ${positionColumns('o')}, o.kind, o.token_id as "tokenId", ${seconds('o.happened_at')} as at,
+const announcedStatement = `select ${positionColumns('o')}, o.kind, o.token_id as "tokenId", ${seconds('o.happened_at')} as at,
     o.retracts is null and not o.retracted as "isLive", o.brands, o.payload
   from outbox o where o.token_id in (select unnest($1::numeric[])) and o.kind is not null and o.kind <> 'VERIFIED'
   order by o.seq desc`

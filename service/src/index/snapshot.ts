@@ -74,12 +74,12 @@ async function withStrayed(sql: Sql, tokens: readonly StoredToken[]): Promise<In
   if (tokens.length === 0) return []
   const ids = tokens.map(({ tokenId }) => tokenId.toString())
   const events = await readEvents(sql, ids)
-  const told = new Map(projectAssets(events).map((change) => [change.tokenId, change]))
+  const changes = new Map(projectAssets(events).map((change) => [change.tokenId, change]))
   const expected = transferTexts(projectTransfers(events, new Map(), () => false).transfers.values())
   const found = transferTexts(await readTransfers(sql, ids))
   return tokens.map((token) => {
     const id = token.tokenId.toString()
-    const change = told.get(id)
+    const change = changes.get(id)
     if (!change?.minted) return { ...token, strayed: ['history'] }
     const strayed = (['owner', 'state', 'flags', 'metadataHash', 'tagHash'] as const).filter(
       (field) => BigInt(change[field] ?? 0) !== BigInt(token[field] ?? 0),

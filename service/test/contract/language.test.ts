@@ -23,6 +23,9 @@ const terms: Readonly<Record<string, string>> = {
 /** The warning of spec §2.3 is fixed text. */
 const fixedText = 'Unverified text from whoever minted this token'
 const privateWord = new RegExp(`\\b(?:${Object.keys(terms).join('|')})\\b`, 'i')
+/** Words that no name has, alone or as a part of it. */
+const privateName =
+  /(?:\b|_)(?:doors?|twins?|hears|(?:un)?told)(?=\b|_|[A-Z])|(?:Doors?|Twins?|Hears|(?:Un)?[Tt]old)(?=\b|_|[A-Z])/g
 
 /** The most words of the first sentence of a comment, and of any sentence that people read. */
 const longest = { opening: 20, sentence: 25 } as const
@@ -71,6 +74,9 @@ describe('plain English', () => {
       const wrong = texts.filter(({ text }) => privateWord.test(text) && !text.startsWith(fixedText))
       assert.deepEqual(wrong.map(showTerm), [])
     })
+
+    it(`${file} has the words of the field in its names`, () =>
+      assert.deepEqual(readSource(file).match(privateName) ?? [], []))
 
     it(`${file} names files that exist`, () => {
       const named = comments.flatMap(({ line, text }) =>

@@ -128,7 +128,7 @@ for (const { name, open, skip } of testDatabases())
     let graphql: Awaited<ReturnType<typeof startGraphql>>
     let acme: string
     let expected: unknown[]
-    let told: string[]
+    let called: string[]
     before(async () => {
       database = await open()
       const log = createLog(() => {})
@@ -140,9 +140,9 @@ for (const { name, open, skip } of testDatabases())
       )
       const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
       dispatcher = await createEventDispatcher({ outbox, listen, load, log, pollMs: 20 })
-      told = []
+      called = []
       const done = (field: string) => () => {
-        told.push(field)
+        called.push(field)
         return { success: true, errors: [] }
       }
       const fields = ['registerProduct', 'approveRequest', 'rejectRequest', ...steps.map(([field]) => field)]
@@ -307,9 +307,9 @@ for (const { name, open, skip } of testDatabases())
             txHash: null,
             errors: [{ field: about, message: `Product ${id} does not exist.` }],
           })
-        assert.deepEqual(told.splice(0), [], field)
+        assert.deepEqual(called.splice(0), [], field)
         assert.deepEqual(await ask('1'), { success: true, txHash: null, errors: [] })
-        assert.deepEqual(told.splice(0), [field])
+        assert.deepEqual(called.splice(0), [field])
       }
     })
 
@@ -333,7 +333,7 @@ for (const { name, open, skip } of testDatabases())
             const isOfBrand = brands === null || brands.includes('Acme') || about === 'approvalId'
             const wanted = isScoped && isOfBrand
             const label = `${field} with ${scope}, ${brands?.join(' and ') ?? 'all brands'}`
-            assert.deepEqual(told.splice(0), wanted ? [field] : [], label)
+            assert.deepEqual(called.splice(0), wanted ? [field] : [], label)
             if (!isScoped)
               assert.deepEqual([errors.map(({ extensions }) => extensions['code']), data], [['FORBIDDEN'], null], label)
             else if (!wanted) assert.deepEqual(data, { [field]: { success: false, errors: [{ field: about }] } }, label)
@@ -354,7 +354,7 @@ for (const { name, open, skip } of testDatabases())
         const { data } = await graphql.ask(`{ transferTypedData(input: { ${input} }) { success } }`, undefined, acme)
         assert.deepEqual(data, { transferTypedData: { success: false } }, input)
       }
-      assert.deepEqual(told.splice(0), [])
+      assert.deepEqual(called.splice(0), [])
     })
 
     it('register products of their brands only', async () => {
@@ -365,7 +365,7 @@ for (const { name, open, skip } of testDatabases())
       const message = 'This API key registers products of Acme only: send one as brand.'
       for (const brand of ['', 'brand: null', 'brand: "Bolt"', 'brand: "acme"'])
         assert.deepEqual(await register(brand), { success: false, errors: [{ field: 'brand', message }] }, brand)
-      assert.deepEqual(told.splice(0), [])
+      assert.deepEqual(called.splice(0), [])
       assert.deepEqual(await register('brand: "Acme"'), { success: true, errors: [] })
     })
 

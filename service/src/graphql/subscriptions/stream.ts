@@ -44,9 +44,9 @@ export function createEventStream<Payload>(
   let reader: PromiseWithResolvers<IteratorResult<Payload, undefined>> | undefined
 
   const stop = dispatcher.subscribe(filter, {
-    push(seq, told) {
+    push(seq, shared) {
       if (isEnded || seq <= passed) return
-      const payload = view(told)
+      const payload = view(shared)
       if (payload === null) return
       if (reader !== undefined) {
         passed = seq

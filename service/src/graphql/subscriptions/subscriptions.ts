@@ -70,8 +70,8 @@ export function subscriptionResolvers({
 
   async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key, turns }: GraphqlContext) {
     const place = isGiven(after) ? await parseAfter(after) : null
-    const view = (told: SubscriptionEvent) => {
-      const event = viewOf(told, key.brands)
+    const view = (shared: SubscriptionEvent) => {
+      const event = viewOf(shared, key.brands)
       return event === null || (filter.topic !== undefined && !isComplete(event)) ? null : event
     }
     // A key may have thousands of subscriptions, and one read looks at thousands of events.

@@ -64,8 +64,12 @@ for (const { name, open, skip } of testDatabases()) {
     it('takes a payment in once, of many at once', async () => {
       const payment = newPayment()
       const others = Array.from({ length: 5 }, newPayment)
-      const twins = ledgerOf(holder)
-      const inserted = await Promise.all([store.insert(payment), twins.insert(payment), ...others.map(store.insert)])
+      const duplicates = ledgerOf(holder)
+      const inserted = await Promise.all([
+        store.insert(payment),
+        duplicates.insert(payment),
+        ...others.map(store.insert),
+      ])
       assert.equal(inserted.filter(Boolean).length, 6)
       const row = await store.find(payment)
       assert.deepEqual(

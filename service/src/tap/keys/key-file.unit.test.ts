@@ -115,12 +115,12 @@ describe('the key file', () => {
     const inHex = (digits: string) =>
       ({ ...batch, id: digits, derivation: 'an10922-systemid', systemId: `0x${digits}` }) as const
     const aid = `D276000085010102${hex}`
-    for (const twins of [
+    for (const duplicates of [
       [{ ...batch, systemId }, inHex(aid)],
       [inHex('ABCD'), inHex('abcd')],
       [inHex('414243'), { ...inHex('41'), systemId: 'ABC' }],
     ])
-      await assert.rejects(openKeys(sealKeys(twins, kek), { kek }), fails(/have the same keys/))
+      await assert.rejects(openKeys(sealKeys(duplicates, kek), { kek }), fails(/have the same keys/))
     await openKeys(sealKeys([inHex('ABCD'), inHex('ABCE')], kek), { kek })
   })
 

@@ -189,8 +189,8 @@ describe('limits that instances share', { skip }, () => {
     assert.equal(refused.headers.get('retry-after'), refused.headers.get('x-ratelimit-reset'))
     const away = await metrics(world.lines)
     assert.deepEqual([away('touchstone_limit_local_total'), away('touchstone_limit_store_up')], [39, 0])
-    const told = () => world.lines.filter((line) => line.includes('limits are counted by this process alone'))
-    assert.equal(told().length, 1)
+    const warnings = () => world.lines.filter((line) => line.includes('limits are counted by this process alone'))
+    assert.equal(warnings().length, 1)
 
     await redis.start()
     const isShared = async ({ lines }: { lines: readonly string[] }, instance: Pick<Service, 'urls'>) => {
@@ -202,7 +202,7 @@ describe('limits that instances share', { skip }, () => {
     const another = newClient()
     assert.equal((await letIn([world, other], 200, (instance) => read(instance, another))).length, 60)
     assert.equal((await read(world, client)).status, 429, 'what was used up meanwhile stays so')
-    assert.equal(told().length, 1)
+    assert.equal(warnings().length, 1)
   })
 
   it('do not keep an instance from starting while Redis is away', async () => {

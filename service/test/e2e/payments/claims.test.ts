@@ -198,14 +198,14 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await earned(), price)
     })
 
-    for (const [lie, told] of [
+    for (const [lie, claimed] of [
       ['everything is claimed', { balance: deposit, claimed: 6n * price }],
       ['the deposit is gone', { balance: 0n, claimed: 0n }],
     ] as const)
       it(`looks again at a channel of which a provider said that ${lie}`, async () => {
         const { own } = await sell(6)
         const { block = 0n } = (await world.channels.find(own.id)) ?? {}
-        await world.channels.refresh([{ id: own.id, config: own, state: { ...told, withdrawal: 0n, block } }])
+        await world.channels.refresh([{ id: own.id, config: own, state: { ...claimed, withdrawal: 0n, block } }])
         await gateway.claim() // looks, and finds what is due
         await gateway.claim()
         assert.equal(await earned(), 6n * price)

@@ -79,7 +79,7 @@ describe('GET /metrics', () => {
     const infinite =
       'touchstone_http_request_duration_seconds_bucket{le="+Inf",host="verification",route="asset",status="200"}'
     assert.equal(valueOf(text, infinite), 1)
-    for (const told of ['123456789', 'secret', 'ABCDEF', '09520003000001']) assert.ok(!text.includes(told), told)
+    for (const secret of ['123456789', 'secret', 'ABCDEF', '09520003000001']) assert.ok(!text.includes(secret), secret)
   })
 
   it('has buckets that only rise', async () => {

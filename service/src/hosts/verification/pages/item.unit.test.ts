@@ -135,7 +135,7 @@ const block = { number: 7n, hash: `0x${'ab'.repeat(32)}` } as const
 function pageOf({
   state = 3 as StateCode,
   now = {} as Partial<AssetRecord>,
-  untold = false,
+  lacksText = false,
   isFirstClient = true,
   readText = (text?: string) => text,
 } = {}) {
@@ -148,7 +148,7 @@ function pageOf({
   const detailsOf = (batch: string) => stored({ name: `Bag ${batch}`, details: stored({ kind: 'bag', batch }) })
   const [then, later] = [detailsOf('A'), detailsOf('B')]
   const record = { owner, timestamp: 1_700n, state, flags: state === 5 ? 1 : 0, reserved: state === 5 ? 4 : 0 }
-  const untrusted = untold ? undefined : untrustedOf(JSON.parse(texts.get(then) ?? ''))
+  const untrusted = lacksText ? undefined : untrustedOf(JSON.parse(texts.get(then) ?? ''))
   const verdict = verdictOf({ record, tokenId: 42n, block, contract, chainId: 84532, untrusted })
   assert.ok(verdict)
   const readings: unknown[] = []
@@ -229,7 +229,7 @@ describe('itemViewOf', () => {
   })
 
   it('shows the stored text where the verdict lacks it, because the store could not be read for a moment', async () => {
-    const shown = await pageOf({ untold: true }).view()
+    const shown = await pageOf({ lacksText: true }).view()
     assert.deepEqual([shown.metadata, shown.product, shown.details?.batch], ['match', { name: 'Bag A' }, 'A'])
   })
 
@@ -255,7 +255,7 @@ describe('itemViewOf', () => {
       [() => undefined, 'none'],
       [() => '{"name":"Other"}', 'mismatch'],
     ] as const) {
-      const shown = await pageOf({ untold: true, readText }).view()
+      const shown = await pageOf({ lacksText: true, readText }).view()
       assert.deepEqual([shown.metadata, shown.product, shown.details], [metadata, {}, null])
     }
     assert.equal((await pageOf({ readText: failing }).view()).metadata, 'match')
