@@ -45,7 +45,8 @@ export async function startService(config: Config, output: Log, overrides: Compo
     names.map(async (name) => ({ name, ...(await openListener(name, config, log.child(name))) })),
   )
   for (const { close } of listeners) opened.defer(() => close(0))
-  const logLack = (code: string) => log.error('connections are refused: no file descriptor is left', { code, remedy })
+  const logLack = (code: string) =>
+    log.error('connections are refused: no file descriptor is left', { code, remedy: moreDescriptors })
   opened.adopt(watchFileDescriptors(logLack), clearInterval)
   const urls = publicUrls(config, listeners)
   const metrics = await openMetrics({ config, components, limits, tracing, errors: () => errors, log, opened })
@@ -85,7 +86,7 @@ export async function startService(config: Config, output: Log, overrides: Compo
   return { urls, components, stopAccepting, close, [Symbol.asyncDispose]: () => close() }
 }
 
-const remedy = 'raise the limit of open files, such as LimitNOFILE of the unit or ulimit -n'
+const moreDescriptors = 'raise the limit of open files, such as LimitNOFILE of the unit or ulimit -n'
 
 /** Most requests that wait for a host that is not open yet. Further ones get 503. */
 const mostWaiting = 1_000

@@ -44,7 +44,16 @@ type TagAnswer = {
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
 type Answers = { readonly block: BlockId | null; readonly answers: readonly (VerdictAnswer | null)[] }
 
-export type Verdicts = ReturnType<typeof createVerdicts>
+export type Verdicts = {
+  /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
+  readonly answer: (tokenId: bigint) => Promise<VerdictAnswer | null>
+  /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
+  readonly answers: (tokenIds: readonly bigint[]) => Promise<Answers>
+  /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
+  readonly ready: (key: string) => VerdictAnswer | undefined
+  /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
+  readonly byTag: (tagHash: Hex, formerTagHash?: Hex) => Promise<TagAnswer>
+}
 
 export function createVerdicts({
   assets,
@@ -63,11 +72,10 @@ export function createVerdicts({
   readonly textTimeoutMs?: number | undefined
   readonly log: Log
   readonly now?: () => number
-}) {
+}): Verdicts {
   const maxSize = Math.max(maxEntries * entryBytes, longestBytes)
   const rendered = new LRUCache<string, Rendered>({ max: maxEntries, maxSize, sizeCalculation: bytesOf })
 
-  /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
   function answer(tokenId: bigint): Promise<VerdictAnswer | null> {
     return traced({ name: 'verdict' }, async () => {
       const { asset, block } = await assets.read(tokenId)
@@ -75,7 +83,6 @@ export function createVerdicts({
     })
   }
 
-  /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
   function answers(tokenIds: readonly bigint[]): Promise<Answers> {
     return traced({ name: 'verdict' }, () => answersAtOnce(tokenIds))
   }
@@ -139,16 +146,14 @@ export function createVerdicts({
   return {
     answer,
     answers,
-    /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
-    byTag: (presentTagHash: Hex, formerTagHash?: Hex): Promise<TagAnswer> =>
+    byTag: (presentTagHash, formerTagHash) =>
       traced({ name: 'verdict' }, async () => {
         const { asset, tagHash, block } = await assets.readByTag(presentTagHash, formerTagHash)
         if (asset === null || asset.record.state === 0) return { block, asset: null }
         const { verdict, flags, timestamp, metadataHash } = await answerOf(asset, block)
         return { block, asset: { verdict, flags, timestamp, metadataHash, tagHash } }
       }),
-    /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
-    ready: (key: string): VerdictAnswer | undefined => {
+    ready(key) {
       const known = rendered.peek(key)
       if (known === undefined || !known.asset.current) return undefined
       if (known.staleAt !== Infinity) {

@@ -3,6 +3,7 @@
  * the window is the SAME TAP; anything else at or below the last counter is a REPLAY.
  * One row of `tag` decides every race. Taps that come together share one statement and one commit, and answer after it.
  */
+import { LRUCache } from 'lru-cache'
 import { bytes, numbers, texts } from '../db/columns.ts'
 import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
@@ -181,17 +182,11 @@ const mostOwnTaps = 10_000
  * set back, and the clock of the process says for how long they are known. The clock of the database must agree.
  */
 function createOwnTaps(windowMs: number, now: () => number) {
-  const accepted = new Map<string, number>()
+  const accepted = new LRUCache<string, number>({ max: mostOwnTaps })
   const idOf = ({ uid, epoch, counter, picc }: Tap) => `${toHex(uid)}/${epoch}/${counter}/${toHex(picc)}`
   return {
     /** `at` is the time of the process before the statement that accepted the tap. */
-    add: (tap: Tap, at: number): void => {
-      accepted.set(idOf(tap), at)
-      for (const oldest of accepted.keys()) {
-        if (accepted.size <= mostOwnTaps) break
-        accepted.delete(oldest)
-      }
-    },
+    add: (tap: Tap, at: number): void => void accepted.set(idOf(tap), at),
     isInWindow: (tap: Tap): boolean => now() - (accepted.get(idOf(tap)) ?? -Infinity) < windowMs,
   }
 }
