@@ -40,17 +40,17 @@ type TrackerOptions = {
   readonly log: Log
   /**
    * Pauses between two looks: after one that was made, and longer after one that failed. `againMs`: the first pause, of those that double, after
-   * which receipts are looked for at the same block again. A provider may have them later than the block.
+   * which receipts are looked for at the same block again. A provider may have them later than the block. `stuckMs`: the time after which a
+   * transaction counts as stuck where no blocks come.
    */
-  readonly pauses?: { readonly pollMs: number; readonly failedMs: number; readonly againMs: number }
+  readonly pauses?: Readonly<Record<'pollMs' | 'failedMs' | 'againMs' | 'stuckMs', number>>
   /** Seconds of the chain that a provider may lag behind the count with a receipt. */
   readonly missingSeconds?: number | undefined
 }
 
-const defaultPauses = { pollMs: 75, failedMs: 500, againMs: 500 }
-/** Blocks, or milliseconds where none come, after which a transaction counts as stuck. */
+const defaultPauses = { pollMs: 75, failedMs: 500, againMs: 500, stuckMs: 15_000 }
+/** Blocks after which a transaction counts as stuck. */
 const stuckBlocks = 3n
-const stuckMs = 15_000
 const receiptsAtOnce = 8
 const abandonedSeconds = 600n
 
@@ -119,7 +119,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
   async function look(): Promise<void> {
     const head = await heads.head(pauses.pollMs / 2)
     const all = [...entries.values()]
-    const isLate = all.some(({ movedMs }) => performance.now() - movedMs > stuckMs)
+    const isLate = all.some(({ movedMs }) => performance.now() - movedMs > pauses.stuckMs)
     const isNew = head.hash !== seen?.hash
     const isAgain = performance.now() >= again.atMs
     // One that another process sent may be in a block that was seen before.
@@ -158,7 +158,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
   function mend(head: Head): Promise<readonly unknown[]> {
     const stuck = [...entries.values()].filter(
       ({ movedAt, movedMs }) =>
-        movedAt !== 0n && (head.number >= movedAt + stuckBlocks || performance.now() - movedMs > stuckMs),
+        movedAt !== 0n && (head.number >= movedAt + stuckBlocks || performance.now() - movedMs > pauses.stuckMs),
     )
     return eachConcurrently([...new Set(stuck.map(({ slot }) => slot.sender))], 1, async (sender) => {
       const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
