@@ -10,7 +10,7 @@ const mostAskedMs = 30_000
 /** Limits in a row after which the other side counts as one that answers nothing. */
 const stuckAfter = 5
 
-/** `now` is in monotonic milliseconds. */
+/** Creates the pause of all requests to one other side. `now` is in monotonic milliseconds. */
 export function createRatePause(now: () => number, random: () => number = Math.random) {
   let until = -Infinity
   let level = 0
@@ -22,7 +22,7 @@ export function createRatePause(now: () => number, random: () => number = Math.r
     /** Returns the milliseconds until a request may be sent. */
     leftMs,
     /**
-     * Notes an answer that says so, with the pause that it asks for. Requests that were under way together meet one limit, so that the pause
+     * Notes an answer that limits the rate, with the pause that it asks for. Requests that were under way together meet one limit, so that the pause
      * does not grow with their number. Up to a half is added by chance, because many clients may wait for the same moment.
      */
     limited(askedMs = 0): void {
