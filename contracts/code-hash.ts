@@ -6,17 +6,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  concatHex,
-  encodeAbiParameters,
-  isAddress,
-  keccak256,
-  numberToHex,
-  pad,
-  stringToHex,
-  toHex,
-  type Hex,
-} from 'viem'
+import type { Hex } from 'viem'
+import { concatHex, encodeAbiParameters, isAddress, keccak256, numberToHex, pad, stringToHex, toHex } from 'viem/utils'
 import type { Artifact } from './solidity.ts'
 
 const domain = { name: 'AssetRegistry', version: '1' }

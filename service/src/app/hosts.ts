@@ -1,7 +1,6 @@
 /** Builds each host of the service (spec §1) from the components, once all listen, so that links can name every port. */
 import type { RequestListener } from 'node:http'
-import type { Hex } from '@touchstone/verdict'
-import { zeroAddress } from 'viem'
+import { type Hex, zeroAddress } from '@touchstone/verdict'
 import { createA2aAgent } from '../agents/a2a/agent.ts'
 import { createTaskStore } from '../agents/a2a/tasks.ts'
 import { createRemoteFiles } from '../agents/erc8004/fetch.ts'

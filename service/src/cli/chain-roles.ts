@@ -1,7 +1,7 @@
 /** `touchstone chain roles`: the keys of this service, the roles that they hold on chain, and what is missing (contracts/README.md). */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { formatUnits } from 'viem'
+import { formatUnits } from 'viem/utils'
 import { sharedRoles } from '../app/keys.ts'
 import type { Components } from '../app/components.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'

@@ -11,6 +11,9 @@ export const chainTitle = 'Base Sepolia'
 /** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */
 export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11'
 
+/** The value that stands in the registry for no hash. */
+export const zeroHash: Hex = `0x${'00'.repeat(32)}`
+
 export type BlockId = Readonly<{ number: bigint; hash: Hex }>
 /** A block with its time in unix seconds. */
 export type TimedBlock = BlockId & Readonly<{ timestamp: bigint }>

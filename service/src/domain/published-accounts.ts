@@ -3,7 +3,7 @@
  */
 import { pbkdf2Sync } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex } from 'viem'
+import { bytesToHex } from 'viem/utils'
 import { type HDAccount, HDKey, hdKeyToAccount } from 'viem/accounts'
 
 /** The phrase that anvil and other development nodes print at start (BIP-39; path m/44'/60'/0'/0/index). */

@@ -3,7 +3,7 @@
  * (ABI specification, «Events»). The public deployment has the first four and ERC-721's Transfer.
  */
 import { assetFlags, type Hex } from '@touchstone/verdict'
-import { toEventSelector } from 'viem'
+import { toEventSelector } from 'viem/utils'
 import { chainUnavailable } from '../lib/errors.ts'
 
 /** One log of the registry; `topics[0]` is the event. All of the contract's events carry the token id in `topics`. */

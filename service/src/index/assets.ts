@@ -1,7 +1,7 @@
 /** The newest state of every token (spec §2.9), with what the operator has registered for it: the table `asset`. */
 import { type Hex, metadataHashOf, untrustedOf, zeroAddress } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
-import { zeroHash } from 'viem'
+import { zeroHash } from '../domain/chain.ts'
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'

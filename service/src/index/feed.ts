@@ -3,7 +3,7 @@
  * A row of its own retracts each event that a reorganisation or a repair took back.
  */
 import { zeroAddress } from '@touchstone/verdict'
-import { zeroHash } from 'viem'
+import { zeroHash } from '../domain/chain.ts'
 import { numbers, seconds, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'

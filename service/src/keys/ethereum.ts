@@ -1,15 +1,7 @@
 /** Keys of Ethereum accounts (secp256k1), in memory or in a key store. viem and the gateway sign with one type. */
 import type { Hex } from '@touchstone/verdict'
-import {
-  bytesToHex,
-  hashMessage,
-  hashTypedData,
-  hexToBytes,
-  keccak256,
-  parseSignature,
-  serializeTransaction,
-  type LocalAccount,
-} from 'viem'
+import type { LocalAccount } from 'viem'
+import { bytesToHex, hashMessage, hashTypedData, hexToBytes, keccak256, serializeTransaction, slice } from 'viem/utils'
 import { privateKeyToAddress, publicKeyToAddress, toAccount } from 'viem/accounts'
 import { recoverSigner, secp256k1Order, signDigest } from '../lib/secp256k1.ts'
 import { KeyStoreError, type SigningKey } from './key.ts'
@@ -52,9 +44,15 @@ export function accountOf({ address, sign }: EthereumKey): LocalAccount {
     signTypedData: (typedData) => sign(hashTypedData(typedData as Parameters<typeof hashTypedData>[0])),
     async signTransaction(transaction, { serializer = serializeTransaction } = {}) {
       const signature = await sign(keccak256(await serializer(transaction)))
-      return serializer(transaction, parseSignature(signature))
+      return serializer(transaction, partsOf(signature))
     },
   })
+}
+
+/** Splits a signature of an `EthereumKey` into what a transaction carries. */
+function partsOf(signature: Hex) {
+  const v = Number(slice(signature, 64))
+  return { r: slice(signature, 0, 32), s: slice(signature, 32, 64), v: BigInt(v), yParity: v - 27 }
 }
 
 /** Moves s to the lower half. Of the two values of v, one recovers the address from the digest; null: neither does. */

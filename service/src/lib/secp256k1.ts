@@ -3,7 +3,8 @@
  * makes several. Signatures are 65 bytes r‖s‖v with s in the lower half of the order (EIP-2) and v 27 or 28.
  */
 import { recover, signRecoverable } from 'tiny-secp256k1'
-import { bytesToHex, hexToBytes, keccak256, type Hex } from 'viem'
+import type { Hex } from 'viem'
+import { bytesToHex, hexToBytes, keccak256 } from 'viem/utils'
 
 export const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 const halfOrder = secp256k1Order / 2n

@@ -4,7 +4,7 @@
  * operator pays for the transaction.
  */
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
-import { zeroHash } from 'viem'
+import { zeroHash } from '../domain/chain.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferId } from './transfer-id.ts'

@@ -2,7 +2,7 @@
  * The Digital Product Passport (spec §2.8, §4.5, §4.6): an unsigned W3C credential (VCDM 2.0) whose product follows UNTP 0.7.0.
  * It has fixed keys and is neither processed as JSON-LD nor validated at request time; tests expand and validate it.
  */
-import { zeroHash } from 'viem'
+import { zeroHash } from '../domain/chain.ts'
 import { contextUrl, linksOf } from './links.ts'
 import type { PassportMetadata } from './metadata.ts'
 import { formatSecond } from '../domain/text.ts'

@@ -3,7 +3,7 @@
  * proves nothing, because a cancelled nonce and one spent elsewhere are «used» too.
  */
 import type { Hex } from '@touchstone/verdict'
-import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'viem'
+import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'viem/utils'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isAboutRequest, isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { type BlockAt, hasCode, readContract } from '../chain/rpc/contract.ts'

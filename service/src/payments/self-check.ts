@@ -2,11 +2,11 @@
  * The gateway's self-check at start and every minute. A wrong answer stops the sale (503 `not_ready`). A missing answer only makes the
  * health `degraded`, because each request finds out for itself: a paid one when it pays, an offer by `canSell`.
  */
-import type { Hex } from '@touchstone/verdict'
-import { AbiDecodingZeroDataError, domainSeparator, keccak256, toHex } from 'viem'
+import { domainSeparator, type Hex } from '@touchstone/verdict'
+import { keccak256, toHex } from 'viem/utils'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRevert, type RpcClient } from '../chain/rpc/client.ts'
-import { hasCode, readContract } from '../chain/rpc/contract.ts'
+import { hasCode, NoDataError, readContract } from '../chain/rpc/contract.ts'
 import { feeLimit } from '../chain/transactions/transaction.ts'
 import { chainId } from '../domain/chain.ts'
 import { assetRegistryAbi } from '../domain/registry-abi.ts'
@@ -164,7 +164,7 @@ const saleChecks = {
       name === terms.tokenName &&
       version === terms.tokenVersion &&
       decimals === 6 &&
-      separator === domainSeparator({ domain: tokenDomain(terms) })
+      separator === domainSeparator(tokenDomain(terms))
     return right
       ? ok(`${terms.tokenName} ${terms.tokenVersion}.`)
       : wrong('The payment token’s name, version, decimals or domain differ from the offer.')
@@ -275,7 +275,7 @@ async function holdsAnyRole(rpc: RpcClient, contract: Hex, address: Hex): Promis
 /** A contract without a function reverts or returns no data. A provider that refuses the question has not answered it. */
 function ifAbsent<T>(value: T) {
   return (error: unknown): T => {
-    if (isRevert(error) || error instanceof AbiDecodingZeroDataError) return value
+    if (isRevert(error) || error instanceof NoDataError) return value
     throw error
   }
 }

@@ -1,6 +1,6 @@
 /** The hash of typed structured data (EIP-712), for structs without inner structs and arrays. */
 import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
-import { abiEncode, bytesOf, type Hex, keccak256 } from '../lib/hex.ts'
+import { abiEncode, bytesOf, type Hex, keccak256, word } from '../lib/hex.ts'
 
 /** The domain of every typed form here. `verifyingContract` may have any case. */
 type Domain = Readonly<{ name: string; version: string; chainId: number; verifyingContract: Hex }>
@@ -21,11 +21,13 @@ export type TypedData<Name extends string = string, Message extends Members = Me
 
 /** The digest that is signed: `keccak256(0x1901 ‖ domainSeparator ‖ hashStruct(message))`. */
 export function typedDataDigest<Name extends string>({ domain, types, primaryType, message }: TypedData<Name>): Hex {
-  const words = abiEncode(
-    hashStruct('EIP712Domain', domainFields, domain),
-    hashStruct(primaryType, types[primaryType], message),
-  )
+  const words = abiEncode(BigInt(domainSeparator(domain)), hashStruct(primaryType, types[primaryType], message))
   return keccak256(concatBytes(Uint8Array.of(0x19, 0x01), words))
+}
+
+/** The hash of a domain, which a contract answers as `DOMAIN_SEPARATOR` (EIP-2612). */
+export function domainSeparator(domain: Domain): Hex {
+  return `0x${word(hashStruct('EIP712Domain', domainFields, domain))}`
 }
 
 /** The members of `Domain`, in the order of EIP-712. */

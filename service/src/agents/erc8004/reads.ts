@@ -3,16 +3,8 @@
  * CHAIN_UNAVAILABLE.
  */
 import type { Hex } from '@touchstone/verdict'
-import {
-  type Abi,
-  type ContractFunctionArgs,
-  type ContractFunctionName,
-  type ContractFunctionReturnType,
-  decodeFunctionResult,
-  encodeFunctionData,
-  multicall3Abi,
-  parseAbi,
-} from 'viem'
+import type { Abi, ContractFunctionArgs, ContractFunctionName, ContractFunctionReturnType } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { type BlockId, headPausesMs, multicallAddress } from '../../domain/chain.ts'
 import { retry } from '../../lib/async/retry.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -98,12 +90,12 @@ export function viewCall<
 
 function encodeMulticall(calls: readonly Call<unknown>[]): Hex {
   const args = [calls.map(({ to, data }) => ({ target: to, allowFailure: true, callData: data }))] as const
-  return encodeFunctionData({ abi: multicall3Abi, functionName: 'aggregate3', args })
+  return encodeFunctionData({ abi: multicallAbi, functionName: 'aggregate3', args })
 }
 
 function decodeMulticall(calls: readonly Call<unknown>[], bytes: Hex): unknown[] {
   const results = decodeWith(
-    (data) => decodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', data }),
+    (data) => decodeFunctionResult({ abi: multicallAbi, functionName: 'aggregate3', data }),
     bytes,
   )
   if (results.length !== calls.length) throw chainUnavailable('a multicall returned another number of results')
@@ -129,6 +121,12 @@ function requireCanonical<T>(result: T | symbol): T {
   if (typeof result === 'symbol') throw new NotCanonical()
   return result
 }
+
+const multicallAbi = parseAbi([
+  'struct Call { address target; bool allowFailure; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(Call[] calls) payable returns (Result[] results)',
+])
 
 /** The functions of the registries that the service calls, as published with their deployment on Base Sepolia. */
 export const identityAbi = parseAbi([

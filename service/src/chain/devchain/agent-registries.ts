@@ -3,7 +3,7 @@
  * Base Sepolia: the chain id is the same, and another agent is number 0 there.
  */
 import type { Hex } from '@touchstone/verdict'
-import { encodeAbiParameters, encodeFunctionData, getCreate2Address, parseAbi } from 'viem'
+import { encodeAbiParameters, encodeFunctionData, getCreate2Address, parseAbi } from 'viem/utils'
 import identity from '../../../../contracts/artifacts/AgentIdentity.json' with { type: 'json' }
 import reputation from '../../../../contracts/artifacts/AgentReputation.json' with { type: 'json' }
 import { publishedAddresses } from '../../domain/published-accounts.ts'

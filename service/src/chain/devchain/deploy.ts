@@ -3,7 +3,7 @@
  * Account 0 holds every role except ATTESTER, which is account 1's, unless others are named. Multicall3 has the address of every chain.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem'
+import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem/utils'
 import registry from '../../../../contracts/artifacts/AssetRegistry.json' with { type: 'json' }
 import registryV1 from '../../../../contracts/artifacts/AssetRegistryV1.json' with { type: 'json' }
 import { publishedAddresses } from '../../domain/published-accounts.ts'

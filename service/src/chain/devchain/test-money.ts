@@ -3,7 +3,7 @@
  * and Multicall3, which a facilitator needs to find out why a payment would fail.
  */
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionData, parseAbi } from 'viem'
+import { encodeFunctionData, parseAbi } from 'viem/utils'
 import testUsdc from '../../../../contracts/artifacts/TestUsdc.json' with { type: 'json' }
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import type { RpcClient } from '../rpc/client.ts'

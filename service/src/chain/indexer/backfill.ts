@@ -2,7 +2,7 @@
  * Reads the finalized part of the chain in ranges of blocks (spec §2.5). Each range has about as many events as one answer may hold. These
  * blocks do not change any more, so only the ends of a range are checked against their block hashes.
  */
-import { zeroHash } from 'viem'
+import { zeroHash } from '../../domain/chain.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../domain/registry-event.ts'
 import { chainUnavailable } from '../../lib/errors.ts'

@@ -3,7 +3,7 @@
  * events with its logs, and all other rows with these events. It finds the traces of a dishonest provider, a lost event or a changed row.
  */
 import type { AssetRecord, Hex } from '@touchstone/verdict'
-import { toFunctionSelector } from 'viem'
+import { toFunctionSelector } from 'viem/utils'
 import type { BlockId } from '../../domain/chain.ts'
 import {
   clampSeconds,

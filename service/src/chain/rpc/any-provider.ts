@@ -3,7 +3,7 @@
  * no fault of the call: a read goes to the next one, and a signed transaction goes to all of them.
  */
 import { type Hex, lowerCaseHex } from '@touchstone/verdict'
-import { keccak256 } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'

@@ -1,16 +1,22 @@
 /** Reads of contracts without a check of the provider: for writes, payments and the local chain. */
 import type { Hex } from '@touchstone/verdict'
-import {
-  type Abi,
-  type ContractFunctionArgs,
-  type ContractFunctionName,
-  type ContractFunctionReturnType,
-  decodeFunctionResult,
-  type DecodeFunctionResultParameters,
-  encodeFunctionData,
-  type EncodeFunctionDataParameters,
+import type {
+  Abi,
+  ContractFunctionArgs,
+  ContractFunctionName,
+  ContractFunctionReturnType,
+  DecodeFunctionResultParameters,
+  EncodeFunctionDataParameters,
 } from 'viem'
+import { decodeFunctionResult, encodeFunctionData } from 'viem/utils'
 import type { RpcClient } from './client.ts'
+
+/** A call returned no data: there is no contract at the address, or it has no such function. */
+export class NoDataError extends Error {
+  constructor() {
+    super('The call returned no data.')
+  }
+}
 
 type View = 'pure' | 'view'
 /** A block by its number or tag, or by its hash (EIP-1898). */
@@ -18,7 +24,7 @@ export type BlockAt = Hex | 'latest' | Readonly<{ blockHash: Hex }>
 
 /**
  * Returns the decoded result of a view function, at the newest block unless `at` is given. Throws `RpcError`; throws an error of viem for a
- * result of another shape.
+ * result of another shape, and NoDataError for none.
  */
 export async function readContract<
   const A extends Abi,
@@ -30,6 +36,7 @@ export async function readContract<
 ): Promise<ContractFunctionReturnType<A, View, Name, Args>> {
   const data = encodeFunctionData(call as unknown as EncodeFunctionDataParameters)
   const result = await rpc('eth_call', [{ to: call.to, data }, at])
+  if (result === '0x') throw new NoDataError()
   return decodeFunctionResult({ ...call, data: result } as unknown as DecodeFunctionResultParameters) as Awaited<
     ReturnType<typeof readContract<A, Name, Args>>
   >

@@ -1,6 +1,7 @@
 /** Every write to the registry (spec §3, §4.9): its values, the operator key that sends it, and its call data. */
 import type { Hex } from '@touchstone/verdict'
-import { decodeFunctionData, encodeFunctionData, type EncodeFunctionDataParameters, parseTransaction } from 'viem'
+import type { EncodeFunctionDataParameters } from 'viem'
+import { decodeFunctionData, encodeFunctionData, parseTransaction } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import type { OperationStore } from './operations.ts'
 

@@ -1,6 +1,6 @@
 /** The reasons why a write fails, as a code to branch on and a sentence to show (spec §4.9 `errors`). No sentence names an address. */
 import { type Hex, lifecycleStates } from '@touchstone/verdict'
-import { decodeErrorResult } from 'viem'
+import { decodeErrorResult } from 'viem/utils'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 
 type ContractError = Extract<(typeof assetRegistryAbi)[number], { type: 'error' }>['name']

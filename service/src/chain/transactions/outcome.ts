@@ -1,6 +1,6 @@
 /** Sends a signed transaction, reads its receipt, and makes the result that is kept for repeats. */
 import type { Hex } from '@touchstone/verdict'
-import { toEventSelector, toHex } from 'viem'
+import { toEventSelector, toHex } from 'viem/utils'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'

@@ -3,7 +3,8 @@
  * and are given up only when another transaction has used their nonce at a safe block.
  */
 import type { Hex } from '@touchstone/verdict'
-import { type LocalAccount, parseTransaction } from 'viem'
+import type { LocalAccount } from 'viem'
+import { parseTransaction } from 'viem/utils'
 import { eachConcurrently } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import {

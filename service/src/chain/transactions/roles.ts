@@ -3,7 +3,7 @@
  * that they are those of the events RoleGranted for whom it still says so. Both versions of the contract have the same roles.
  */
 import type { Hex } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeFunctionData, toEventSelector } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, toEventSelector } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'

@@ -1,6 +1,7 @@
 /** Prepares and signs transactions (EIP-1559, spec §4.9). */
 import type { Hex } from '@touchstone/verdict'
-import { keccak256, type LocalAccount } from 'viem'
+import type { LocalAccount } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { revertFailure, writeFailure, type WriteFailure } from './failures.ts'
 import { requireQuantity } from '../rpc/answer.ts'

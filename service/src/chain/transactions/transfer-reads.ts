@@ -3,7 +3,7 @@
  * and whether an account signed, all at one block of the provider that gets the transaction. The contract checks again.
  */
 import { type AssetRecord, type Hex, recordOfGetAsset } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'

@@ -4,7 +4,8 @@
  * CancelTransfer the one that the offer has raised.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { type AbiParameterToPrimitiveType, hashTypedData } from 'viem'
+import type { AbiParameterToPrimitiveType } from 'viem'
+import { hashTypedData } from 'viem/utils'
 
 export type RegistryDomain = Readonly<{ chainId: number; contract: Hex }>
 

@@ -3,7 +3,8 @@
  * it is sent; nonces come from the store's row lock; a transaction that is not mined is sent again, byte for byte.
  */
 import type { Hex } from '@touchstone/verdict'
-import { encodePacked, keccak256, type LocalAccount } from 'viem'
+import type { LocalAccount } from 'viem'
+import { encodePacked, keccak256 } from 'viem/utils'
 import { type Actor, localActor } from '../../db/audit.ts'
 import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'

@@ -1,7 +1,8 @@
 /** `touchstone asset …`: the lifecycle of an asset on chain, from minting to recycling (spec §3). Steps with one command each are here. */
 import { assetFlags, type Hex, reportFlags } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { keccak256, stringToHex, zeroHash } from 'viem'
+import { keccak256, stringToHex } from 'viem/utils'
+import { zeroHash } from '../../domain/chain.ts'
 import { localActor } from '../../db/audit.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { bindingTerms, mayBind, registerBound } from '../../tap/tag-registry.ts'

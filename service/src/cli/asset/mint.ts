@@ -1,6 +1,6 @@
 /** `touchstone asset mint`: mints an asset, or many with the same metadata, which is on chain by its hash (spec §2.3, §3). */
 import type { Command } from 'commander'
-import { zeroHash } from 'viem'
+import { zeroHash } from '../../domain/chain.ts'
 import type { Hex } from '@touchstone/verdict'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'

@@ -1,7 +1,9 @@
 /** `touchstone asset show` and `asset history`: verdict, record on chain, registration and indexed events (spec §2.1, §2.5, §3). */
 import { type AssetRecord, checksumAddress, type Hex, lifecycleStates } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { type ContractFunctionReturnType, decodeFunctionResult, encodeFunctionData, zeroHash } from 'viem'
+import type { ContractFunctionReturnType } from 'viem'
+import { decodeFunctionResult, encodeFunctionData } from 'viem/utils'
+import { zeroHash } from '../../domain/chain.ts'
 import type { Components } from '../../app/components.ts'
 import type { Block } from '../../chain/rpc/block.ts'
 import { nonCanonical } from '../../chain/rpc/source.ts'

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex, zeroHash } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { registryTypedData } from '../../chain/transactions/typed-data.ts'
@@ -14,7 +14,7 @@ import { createRpcClient } from '../../chain/rpc/client.ts'
 import { putDemoDetails, type DetailsStores } from './details.ts'
 import { type DemoProduct, products } from './products.ts'
 import type { Components } from '../../app/components.ts'
-import { chainId } from '../../domain/chain.ts'
+import { chainId, zeroHash } from '../../domain/chain.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
 
 type CatalogueOptions = Readonly<{

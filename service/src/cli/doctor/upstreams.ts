@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { endpointHost, type Hex } from '@touchstone/verdict'
-import { keccak256 } from 'viem'
+import { keccak256 } from 'viem/utils'
 import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { countProviders } from '../../chain/rpc/trust.ts'

@@ -8,7 +8,8 @@ import {
   type AttestationReport,
   type Hex,
 } from '@touchstone/verdict'
-import { bytesToHex, type LocalAccount } from 'viem'
+import type { LocalAccount } from 'viem'
+import { bytesToHex } from 'viem/utils'
 import { privateKeyToAccount } from 'viem/accounts'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { moneyAccounts } from '../../chain/devchain/test-money.ts'

@@ -1,7 +1,7 @@
 /** `touchstone tag commitments`: which tags are still bound on chain under TAG_PEPPER_PREVIOUS, so that it stays needed (decisions 4.4). */
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { decodeFunctionResult, encodeFunctionData } from 'viem'
+import { decodeFunctionResult, encodeFunctionData } from 'viem/utils'
 import type { Components } from '../../app/components.ts'
 import { nonCanonical } from '../../chain/rpc/source.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'

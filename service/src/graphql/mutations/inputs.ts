@@ -1,7 +1,8 @@
 /** Inputs of mutations (spec §4.9): all errors of a request are reported at once, each at its field. */
 import { parseTokenId, zeroAddress, type Hex } from '@touchstone/verdict'
 import { randomUUID } from 'node:crypto'
-import { keccak256, stringToHex, zeroHash } from 'viem'
+import { keccak256, stringToHex } from 'viem/utils'
+import { zeroHash } from '../../domain/chain.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { parseGtin } from '../../domain/gs1/gtin.ts'

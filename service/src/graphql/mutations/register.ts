@@ -4,7 +4,7 @@
  * removed, so that the tag's name is free again; that of a mint that may still come stays.
  */
 import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'
-import { keccak256, stringToHex } from 'viem'
+import { keccak256, stringToHex } from 'viem/utils'
 import type { ItemStore } from '../../assets/items.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'

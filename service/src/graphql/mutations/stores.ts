@@ -3,7 +3,7 @@
  * A registration gets its token from the index. One whose mint cannot come any more makes room for another.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes } from 'viem'
+import { bytesToHex, hexToBytes } from 'viem/utils'
 import { isRecent } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 

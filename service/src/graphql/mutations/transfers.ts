@@ -3,7 +3,8 @@
  * signed and not sent. Signatures are checked at one block first; then the operator's key pays for the transaction.
  */
 import { parseTokenId, type Hex } from '@touchstone/verdict'
-import { keccak256, zeroHash } from 'viem'
+import { keccak256 } from 'viem/utils'
+import { zeroHash } from '../../domain/chain.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { registryDigest } from '../../chain/transactions/typed-data.ts'

@@ -3,7 +3,7 @@
  * data from the current state of the chain. Its deadline is sent back with the signature.
  */
 import { lifecycleStates, reportFlags, zeroAddress, type Hex, type LifecycleState } from '@touchstone/verdict'
-import { zeroHash } from 'viem'
+import { zeroHash } from '../../domain/chain.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { walletTypedData } from '../../chain/transactions/typed-data.ts'
 import { flagNamesOf } from '../../domain/registry-event.ts'

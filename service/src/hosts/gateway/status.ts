@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hex } from '@touchstone/verdict'
-import { hashTypedData } from 'viem'
+import { hashTypedData } from 'viem/utils'
 import { chainId } from '../../domain/chain.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { getHeader, requestIdOf } from '../../http/request.ts'

@@ -1,6 +1,6 @@
 /** The published history of attestation keys (spec §4.8): rows are added and change their status, none is ever removed. */
 import { attestationKeyId, checksumAddress, type Hex, type PublishedKey } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes } from 'viem'
+import { bytesToHex, hexToBytes } from 'viem/utils'
 import type { Sql } from '../../db/database.ts'
 import { createRefresh } from '../../lib/async/single-flight.ts'
 

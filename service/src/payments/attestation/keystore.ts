@@ -2,7 +2,7 @@
 import { createDecipheriv, pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 import { scryptAsync } from '@noble/hashes/scrypt.js'
-import { bytesToHex, keccak256 } from 'viem'
+import { bytesToHex, keccak256 } from 'viem/utils'
 import { privateKeyToAddress } from 'viem/accounts'
 import { constantTimeEqual, parseHex } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'

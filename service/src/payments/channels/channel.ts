@@ -2,16 +2,15 @@
  * Payment channels of the x402 scheme `batch-settlement`. A buyer deposits once into a contract, then signs a voucher over the sum of all
  * purchases for each new one. Here are identity and digests (EIP-712) and the calls of the contract `x402BatchSettlement`.
  */
-import type { Hex } from '@touchstone/verdict'
+import { domainSeparator, type Hex } from '@touchstone/verdict'
 import {
-  domainSeparator,
   encodeAbiParameters,
   encodeFunctionData,
   keccak256,
   parseAbi,
   parseAbiParameters,
   stringToHex,
-} from 'viem'
+} from 'viem/utils'
 import { chainId } from '../../domain/chain.ts'
 import { encodeAddress, encodeWord } from '../../lib/words.ts'
 
@@ -59,7 +58,7 @@ const typeHashes = {
   entry: typeHash(entryType),
   batch: typeHash(`ClaimBatch(ClaimEntry[] claims)${entryType}`),
 }
-const separator = domainSeparator({ domain: channelDomain }).slice(2)
+const separator = domainSeparator(channelDomain).slice(2)
 
 export const channelAbi = parseAbi([
   'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',

@@ -1,6 +1,6 @@
 /** The state of payment channels on the chain: many channels in one call, at one block. */
 import type { Hex } from '@touchstone/verdict'
-import { decodeAbiParameters, decodeFunctionResult, encodeFunctionData, parseAbiParameters } from 'viem'
+import { decodeAbiParameters, decodeFunctionResult, encodeFunctionData, parseAbiParameters } from 'viem/utils'
 import type { RpcClient } from '../../chain/rpc/client.ts'
 import type { Heads } from '../heads.ts'
 import { channelAbi, channelContract } from './channel.ts'

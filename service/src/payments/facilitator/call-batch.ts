@@ -4,7 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { type: 'json' }
-import { toHex } from 'viem'
+import { toHex } from 'viem/utils'
 import type { RpcClient } from '../../chain/rpc/client.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
 import type { Fees } from '../../chain/transactions/transaction.ts'

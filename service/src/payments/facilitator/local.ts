@@ -3,7 +3,8 @@
  * mined transactions; where one says nothing of a payment, the chain is asked (on-chain.ts).
  */
 import type { Hex } from '@touchstone/verdict'
-import { keccak256, parseErc6492Signature, type LocalAccount } from 'viem'
+import type { LocalAccount } from 'viem'
+import { keccak256, parseErc6492Signature } from 'viem/utils'
 import { isAboutRequest, type RpcClient } from '../../chain/rpc/client.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'

@@ -2,7 +2,8 @@
  * Decides which transaction takes the place of one that stays out (EIP-1559). Fees rise with those of the chain and up to the limit only. A
  * transaction that the account cannot pay for is followed by a cheaper one, so that no nonce stays open.
  */
-import { parseTransaction, type TransactionSerializableEIP1559 } from 'viem'
+import type { TransactionSerializableEIP1559 } from 'viem'
+import { parseTransaction } from 'viem/utils'
 import { isAboutRequest } from '../../chain/rpc/client.ts'
 import {
   feeLimit,

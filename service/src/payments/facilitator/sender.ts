@@ -3,7 +3,8 @@
  * sent at once by itself; while others are on their way, a batch waits shortly for company. Accounts take turns.
  */
 import type { Hex } from '@touchstone/verdict'
-import { keccak256, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
+import type { LocalAccount, TransactionSerializableEIP1559 } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
 import { isKnownTransaction, isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { feeLimit, type Fees, gasLimit } from '../../chain/transactions/transaction.ts'

@@ -2,8 +2,8 @@
  * A payment on the wire. It is `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the
  * same EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
  */
-import type { Hex } from '@touchstone/verdict'
-import { domainSeparator, keccak256, stringToHex } from 'viem'
+import { domainSeparator, type Hex } from '@touchstone/verdict'
+import { keccak256, stringToHex } from 'viem/utils'
 import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
@@ -131,7 +131,7 @@ export function checkSignature(payment: Payment, terms: PaymentTerms): PaymentEr
 const transferFields = transferTypes.TransferWithAuthorization.map(({ type, name }) => `${type} ${name}`).join(',')
 const transferTypeHash = keccak256(stringToHex(`TransferWithAuthorization(${transferFields})`))
 const receiveTypeHash = keccak256(stringToHex(`ReceiveWithAuthorization(${transferFields})`))
-const separatorOf = memoizeLast((terms: PaymentTerms) => domainSeparator({ domain: tokenDomain(terms) }))
+const separatorOf = memoizeLast((terms: PaymentTerms) => domainSeparator(tokenDomain(terms)))
 
 /** Returns what the payer signs (EIP-712). It is encoded by hand, because the general encoder takes as long as half a signature. */
 export function paymentDigest(

@@ -4,7 +4,7 @@
  * result is `null`.
  */
 import { type AssetRecord, type Hex, recordOfGetAsset, recordOfWord } from '@touchstone/verdict'
-import { toFunctionSelector } from 'viem'
+import { toFunctionSelector } from 'viem/utils'
 import { encodeAddress, encodeWord, padToWords } from '../../../lib/words.ts'
 
 /** The state of one token on the chain. `metadataHash` is `null` for the zero hash and for a contract without such hashes. */

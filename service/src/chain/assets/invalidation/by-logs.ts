@@ -15,7 +15,7 @@
  * The logs are trusted as answers are in trust `rpc`; the audit (audit.ts) checks them.
  */
 import type { Hex } from '@touchstone/verdict'
-import { toEventSelector } from 'viem'
+import { toEventSelector } from 'viem/utils'
 import type { BlockId } from '../../../domain/chain.ts'
 import type { ChainLog } from '../../../domain/registry-event.ts'
 import { reasonOf } from '../../../lib/errors.ts'

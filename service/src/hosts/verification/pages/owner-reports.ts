@@ -1,6 +1,7 @@
 /** Calls by which an owner's own wallet sets and clears reports, because `flag` takes no signature (spec §3, FLAGGED). */
 import { assetFlags, type Hex } from '@touchstone/verdict'
-import { encodeFunctionData, zeroHash } from 'viem'
+import { encodeFunctionData } from 'viem/utils'
+import { zeroHash } from '../../../domain/chain.ts'
 import { assetRegistryAbi as abi } from '../../../domain/registry-abi.ts'
 import type { OwnerReports } from '../../../pages/item/view.ts'
 
