@@ -3,10 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
-import { createPublicClient, encodeFunctionData, http } from 'viem'
+import { encodeFunctionData } from 'viem'
 import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
 import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
 import { startLocalChain } from '../../service/src/chain/devchain/devchain.ts'
+import { createRpcClient } from '../../service/src/chain/rpc/client.ts'
 import { deployLocal } from '../../service/src/chain/devchain/deploy.ts'
 import { createLog } from '../../service/src/lib/log.ts'
 
@@ -27,18 +28,16 @@ export async function startWorld(
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-bench-'))
   const chain = await startLocalChain({ dataDir, port: 0, log: silent })
   const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
-  const client = createPublicClient({ transport: http(chain.url, { timeout: 60_000 }) })
+  const rpc = createRpcClient({ url: chain.url, timeoutMs: 60_000 })
   for (let minted = 0; minted < tokens; minted += batch) {
     const metadata = Array.from(
       { length: Math.min(batch, tokens - minted) },
       (_, index) => metadataOf(minted + index + 1).hash,
     )
     const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mintBatch', args: [admin, metadata] })
-    const hash = await client.request({
-      method: 'eth_sendTransaction' as never,
-      params: [{ from: admin, to: contract, data, gas: '0xf00000' }] as never,
-    })
-    await client.waitForTransactionReceipt({ hash, pollingInterval: 20 })
+    const transaction = { from: admin, to: contract, data, gas: '0xf00000' }
+    const receipt = (await rpc('eth_sendTransactionSync', [transaction])) as { readonly status: Hex }
+    if (receipt.status !== '0x1') throw new Error('The local chain did not mint the assets.')
   }
   return {
     url: chain.url,

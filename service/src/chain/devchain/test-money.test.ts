@@ -85,13 +85,12 @@ describe('the money of the local chain', () => {
     const { message, signature } = await authorization(10_000n)
     const { r, s, v } = parseSignature(signature)
     const { from, to, value, validAfter, validBefore, nonce } = message
-    const hash = await wallet.writeContract({
+    const { logs } = await wallet.writeContractSync({
       address: usdcAddress,
       abi,
       functionName: 'transferWithAuthorization',
       args: [from, to, value, validAfter, validBefore, nonce, Number(v), r, s],
     })
-    const { logs } = await reader.waitForTransactionReceipt({ hash, pollingInterval: 20 })
     assert.deepEqual(
       parseEventLogs({ abi, logs }).map(({ eventName }) => eventName),
       ['AuthorizationUsed', 'Transfer'],

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { attestationKeyId, verifyAttestation, type Attested, type Hex } from '@touchstone/verdict'
 import { Command } from 'commander'
-import { createPublicClient, createWalletClient, hexToBytes, http, parseAbi } from 'viem'
+import { createPublicClient, createWalletClient, encodeDeployData, hexToBytes, http, parseAbi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import artifact from '../../../../contracts/artifacts/AttestationVerifier.json' with { type: 'json' }
@@ -349,8 +349,8 @@ async function askContract({ url }: TestChain, { proof, attested }: { proof: Pro
   const wallet = createWalletClient({ account, chain: baseSepolia, transport: http(url) })
   const reader = createPublicClient({ transport: http(url), pollingInterval: 20 })
   const bytecode = artifact.bytecode as Hex
-  const deployed = await wallet.deployContract({ abi, bytecode, args: [account.address, 84532n, attestedContract] })
-  const { contractAddress } = await reader.waitForTransactionReceipt({ hash: deployed })
+  const args = [account.address, 84532n, attestedContract] as const
+  const { contractAddress } = await wallet.sendTransactionSync({ data: encodeDeployData({ abi, bytecode, args }) })
   assert.ok(contractAddress)
   const verifier = { address: contractAddress, abi } as const
   const { tokenId, state, signer } = attested
@@ -374,15 +374,13 @@ async function askContract({ url }: TestChain, { proof, attested }: { proof: Pro
 
   const unknown = await check(300n)
   const window = [signer, timestamp - 10n, timestamp + 10n] as const
-  const entered = await wallet.writeContract({ ...verifier, functionName: 'setKey', args: window })
-  await reader.waitForTransactionReceipt({ hash: entered })
+  await wallet.writeContractSync({ ...verifier, functionName: 'setKey', args: window })
   const typed = await check(300n)
   const rawArgs = [tokenId, state, chainId, timestamp, signature, 300n] as const
   const raw = await reader.readContract({ ...verifier, functionName: 'checkRaw', args: rawArgs })
   const second = await checkV2()
   const flipped = [await checkV2({ flagged: true }), await checkV2({ authentic: false }), await checkV2({ flags: 1 })]
-  const hash = await wallet.writeContract({ ...verifier, functionName: 'revokeKey', args: [signer] })
-  await reader.waitForTransactionReceipt({ hash })
+  await wallet.writeContractSync({ ...verifier, functionName: 'revokeKey', args: [signer] })
   const [revoked, revokedV2] = [await check(300n), await checkV2()]
   await reader.request({ method: 'evm_increaseTime' as never, params: [60] as never })
   await reader.request({ method: 'evm_mine' as never })
