@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 description of all three hosts: `service/openapi.yaml` as JSON with the URLs of this instance. */
 import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
+import { createRequire } from 'node:module'
 import { lazyDocument, staticDocument, type StaticDocument } from '../http/static-document.ts'
 import type { HostUrls, NamedHosts } from './instance.ts'
 
@@ -11,9 +11,10 @@ export function openApiDocument(urls: NamedHosts): StaticDocument {
 
 let read: string | undefined
 
-/** Returns the description as it stands in the file, in JSON. A process parses it once. */
+/** Returns the description as it stands in the file, in JSON. A process loads the parser and uses it once. */
 export function readOpenApi(): string {
   if (read === undefined) {
+    const { parse } = createRequire(import.meta.url)('yaml') as typeof import('yaml')
     const text = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')
     const { 'x-shared': _shared, ...document } = parse(text, { merge: true, maxAliasCount: -1 }) as Record<
       string,
