@@ -1,7 +1,7 @@
 /** Metrics that components count themselves. They are read at each scrape and cost nothing between. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { IndexStatus } from '../chain/indexer/indexer.ts'
-import type { ChainCounts } from '../chain/rpc/failover.ts'
+import type { ChainCounts } from '../chain/rpc/provider.ts'
 import type { ReplicaStats } from '../db/replica.ts'
 import type { Gateway } from '../hosts/gateway/gateway.ts'
 import type { BreakerState } from '../lib/async/circuit-breaker.ts'

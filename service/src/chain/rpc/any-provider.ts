@@ -9,10 +9,10 @@ import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
 import { quantity, requireQuantity, RpcError } from './answer.ts'
 import { isAboutRequest, isKnownTransaction, isRefusal, type RpcClient } from './client.ts'
-import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
-import { createProvider, type Provider } from './provider.ts'
+import { agreement, ReadFailure } from './failover.ts'
+import { type ChainCounts, createProvider, newCounts, type Provider } from './provider.ts'
 
-export type AnyProviderOptions = Readonly<{
+type AnyProviderOptions = Readonly<{
   /** The preferred one first. Paths and user parts may hold keys. */
   rpcUrls: readonly string[]
   contract: Hex
@@ -58,22 +58,15 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     anyStatus: true,
     breaks: false,
     ticks: () => performance.now(),
-    onCalls(sent: number) {
-      counts.calls += sent
-      counts.requests++
-    },
+    counts,
+    log,
   }
   const providers = options.rpcUrls.map((url, index) =>
     createProvider({
       ...shared,
       index,
       url,
-      onLimit(provider, pauseMs) {
-        counts.limits++
-        log.debug('chain provider limits its rate', { provider, pauseMs })
-      },
       onFault(provider, { message }) {
-        counts.faults++
         log.debug('chain provider fault', { provider, reason: message })
         distrustedUntil.set(index, performance.now() + distrustMs)
       },
@@ -107,7 +100,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
         consensusKey: () => '',
         deadline,
         attempt: (provider) => askOne(provider, method, params),
-        count: (what) => counts[what]++,
+        counts,
       })
     } catch (error) {
       throw error instanceof ReadFailure ? rpcErrorOf(error) : error

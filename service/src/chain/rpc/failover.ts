@@ -52,13 +52,6 @@ function readFailureOf(error: unknown): ReadFailure | undefined {
   return cause instanceof ReadFailure ? cause : undefined
 }
 
-/** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
-export type ChainCounts = Readonly<ReturnType<typeof newCounts>>
-
-export function newCounts() {
-  return { calls: 0, requests: 0, faults: 0, limits: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
-}
-
 export type AgreementOptions<T> = Readonly<{
   /** In the order of preference. */
   providers: readonly Provider[]
@@ -68,7 +61,7 @@ export type AgreementOptions<T> = Readonly<{
   consensusKey: (answer: T) => string
   /** A moment of `performance.now()`. */
   deadline: number
-  count: (what: 'hedges' | 'failovers' | 'disagreements') => void
+  counts: { hedges: number; failovers: number; disagreements: number }
 }>
 
 /**
@@ -76,7 +69,7 @@ export type AgreementOptions<T> = Readonly<{
  * go on: their latencies and faults count for the next read.
  */
 export function agreement<T>(options: AgreementOptions<T>): Promise<T> {
-  const { providers, needed, attempt, consensusKey, deadline, count } = options
+  const { providers, needed, attempt, consensusKey, deadline, counts } = options
   const waiting = [...providers]
   const failures: RpcError[] = []
   const reasons: string[] = []
@@ -114,20 +107,20 @@ export function agreement<T>(options: AgreementOptions<T>): Promise<T> {
     }
 
     function hedge(): void {
-      if (startNext()) count('hedges')
+      if (startNext()) counts.hedges++
     }
 
     function ended(provider: Provider, outcome: Outcome<T>): void {
       running--
       // A revert is the chain's own answer, so in a quorum others may contradict it.
-      const counts = 'answer' in outcome || (needed > 1 && outcome.failure.kind === 'reverted')
-      if (counts) return agreeOrFail(outcome)
+      const isAnswer = 'answer' in outcome || (needed > 1 && outcome.failure.kind === 'reverted')
+      if (isAnswer) return agreeOrFail(outcome)
       if (settled) return
       failures.push(outcome.failure)
       reasons.push(`${provider.label} ${outcome.failure.message}`)
       if (providers.length === 1 && outcome.failure.kind === 'reset' && resets++ === 0 && provider.breaker.admit()) {
         start(provider)
-      } else if (startNext()) count('failovers')
+      } else if (startNext()) counts.failovers++
       endIfHopeless()
     }
 
@@ -135,7 +128,7 @@ export function agreement<T>(options: AgreementOptions<T>): Promise<T> {
       const key = needed === 1 ? '' : 'answer' in outcome ? `=${consensusKey(outcome.answer)}` : 'reverted'
       firstKey ??= key
       if (firstKey !== key) {
-        count('disagreements')
+        counts.disagreements++
         failures.length = 0 // a block that is non-canonical for one of them must not hide this
         return fail('providers disagree')
       }

@@ -19,7 +19,7 @@ function asks(scripts: readonly Script[], options: Partial<AgreementOptions<stri
     needed: 1,
     consensusKey: String,
     deadline: performance.now() + 600_000,
-    count: (what) => counts[what]++,
+    counts,
     async attempt({ index }) {
       asked.push(index)
       const { says, fails = 'fault', afterMs = 0, hangs = false } = scripts[index] ?? {}

@@ -10,7 +10,7 @@ import { outcomeOf, ReadFailure } from './failover.ts'
 import type { Provider } from './provider.ts'
 import { type Read, readBlockAt } from './reads.ts'
 
-export type HeadOptions = Readonly<{
+type HeadOptions = Readonly<{
   blockTag: string
   /** 0 is any age. */
   maxHeadAgeSeconds: number

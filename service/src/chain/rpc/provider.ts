@@ -2,13 +2,14 @@
  * One provider and its state: chain id, circuit breaker, latency, and how it reads at a pinned block (spec §2.5).
  * A provider is asked through `attempt`, which ends at its own deadline.
  */
-import { reasonOf } from '../../lib/errors.ts'
 import type { Hex } from '@touchstone/verdict'
 import { createAdaptiveBatches } from '../../lib/async/concurrency.ts'
 import { type SpanOptions, traced } from '../../lib/async/span.ts'
 import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { createRatePause } from '../../lib/async/rate-pause.ts'
 import { sleep } from '../../lib/async/sleep.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
 import { createPin, type Pin } from './block-pin.ts'
 import { isVagueLimit, parseQuantity, RpcError } from './answer.ts'
 import { createRpcConnection, type RpcAttempt, type RpcCall } from './client.ts'
@@ -31,7 +32,7 @@ export type Provider = Readonly<{
   close: () => Promise<void>
 }>
 
-export type ProviderOptions = Readonly<{
+type ProviderOptions = Readonly<{
   index: number
   url: string
   chainId: number
@@ -45,13 +46,20 @@ export type ProviderOptions = Readonly<{
   breaks?: boolean
   /** Monotonic milliseconds. */
   ticks: () => number
-  onCalls: (calls: number) => void
-  /** Called for an answer that limits the rate, with the pause before the next request. */
-  onLimit?: (label: string, pauseMs: number) => void
+  counts: Counts
+  log: Log
   onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
   /** The provider no longer takes block hashes as it did: what was read from it may be of other blocks. */
   onLostPin?: (label: string) => void
 }>
+
+/** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
+export type ChainCounts = Readonly<Counts>
+type Counts = ReturnType<typeof newCounts>
+
+export function newCounts() {
+  return { calls: 0, requests: 0, faults: 0, limits: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+}
 
 type ChainCheck = Readonly<{ isRight: Promise<void>; askedAt: number; isFirst: boolean }>
 
@@ -71,7 +79,7 @@ const limitHoldsMs = 10_000
 
 export function createProvider(options: ProviderOptions): Provider {
   const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
-  const { breaks = true, onCalls, onLimit, onFault, onLostPin } = options
+  const { breaks = true, counts, log, onFault, onLostPin } = options
   const sendAll = createAdaptiveBatches<RpcCall>({
     isFinal: (error, size) => isAboutContent(error, size) || asksForLong(error),
     now: ticks,
@@ -124,7 +132,10 @@ export function createProvider(options: ProviderOptions): Provider {
       if (failure.isFault) breaker.fault()
       else breaker.answered()
       if (failure.kind === 'reset' || breaker.state() !== 'closed') doubtChain()
-      if (failure.isFault) onFault(label, failure, breaker.state())
+      if (failure.isFault) {
+        counts.faults++
+        onFault(label, failure, breaker.state())
+      }
       throw failure
     }
   }
@@ -139,7 +150,8 @@ export function createProvider(options: ProviderOptions): Provider {
     for (let sent = 0; ; sent++) {
       if (!isPart || sent > 0) await waitForPause(until, limits)
       if (performance.now() >= until) throw new RpcError('fault', 'no answer in time')
-      onCalls(calls.length)
+      counts.calls += calls.length
+      counts.requests++
       try {
         const results = await traced(spanOf(calls), () => connection.send(calls, until))
         pause.passed()
@@ -149,7 +161,8 @@ export function createProvider(options: ProviderOptions): Provider {
         if (!(error instanceof RpcError) || error.kind !== 'busy') throw error
         pause.limited(error.retryAfterMs)
         limits.met++
-        onLimit?.(label, Math.ceil(pause.leftMs()))
+        counts.limits++
+        log.debug('chain provider limits its rate', { provider: label, pauseMs: Math.ceil(pause.leftMs()) })
         if (!isVagueLimit(error) && sent < most && performance.now() + pause.leftMs() < until) continue
         if (calls.length > 1) limits.leastSize = Math.min(limits.leastSize ?? Infinity, calls.length)
         throw error

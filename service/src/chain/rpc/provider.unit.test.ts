@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { serve } from '../../../test/support/http.ts'
 import { RpcError } from './answer.ts'
-import { createLatency, createProvider } from './provider.ts'
+import { createLog } from '../../lib/log.ts'
+import { createLatency, createProvider, newCounts } from './provider.ts'
 
 const unused = () => {}
-const ofNothing = { index: 0, chainId: 84532, contract: '0x', onCalls: unused, onFault: unused } as const
+const log = createLog(unused)
+const ofNothing = { index: 0, chainId: 84532, contract: '0x', counts: newCounts(), log, onFault: unused } as const
 
 describe('the chain id of a provider', () => {
   it('that is refused leaves open what became of the call beside it', async () => {
@@ -82,7 +84,7 @@ describe('a provider that is closed', () => {
       url,
       attemptTimeoutMs: 60_000,
       ticks: () => 0,
-      onLimit: () => void provider.close(),
+      log: createLog(() => void provider.close(), 'debug'),
     })
     await assert.rejects(
       provider.attempt(({ ask }) => ask('eth_call', [])),

@@ -12,9 +12,9 @@ import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { RpcError } from './answer.ts'
 import type { Block } from './block.ts'
-import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
+import { agreement, ReadFailure } from './failover.ts'
 import { createHeadLag, createHeadResolver } from './head.ts'
-import { createProvider, type Provider } from './provider.ts'
+import { type ChainCounts, createProvider, newCounts, type Provider } from './provider.ts'
 import * as reads from './reads.ts'
 import { requiredAnswers, type TrustOptions } from './trust.ts'
 
@@ -118,7 +118,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const warnedOf = new Set<string>()
   let lostPins = 0
   const lag = createHeadLag(ticks)
-  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onLimit, onFault, onLostPin }
+  const shared = { chainId, contract, attemptTimeoutMs, ticks, counts, log, onFault, onLostPin }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
   const resolveHead = singleFlight(
     createHeadResolver({
@@ -196,7 +196,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       consensusKey: read.consensusKey,
       deadline: deadlineOf(options),
       attempt: (provider) => provider.attempt(read.run),
-      count: (what) => counts[what]++,
+      counts,
     })
   }
 
@@ -224,18 +224,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     return trust === 'rpc' ? logs : logs.map(({ blockTimestamp: _time, ...log }) => log)
   }
 
-  function onCalls(sent: number): void {
-    counts.calls += sent
-    counts.requests++
-  }
-
-  function onLimit(provider: string, pauseMs: number): void {
-    counts.limits++
-    log.debug('chain provider limits its rate', { provider, pauseMs })
-  }
-
   function onFault(provider: string, failure: RpcError, breaker: BreakerState): void {
-    counts.faults++
     log[breaker === 'open' ? 'warn' : 'debug']('chain provider fault', { provider, reason: failure.message, breaker })
   }
 
