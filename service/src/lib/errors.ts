@@ -24,6 +24,10 @@ export function chainUnavailable(cause: unknown): ServiceError {
   return new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be read.', { cause: reason })
 }
 
+export function throwChainUnavailable(cause: unknown): never {
+  throw chainUnavailable(cause)
+}
+
 export function isChainUnavailable(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
 }

@@ -46,11 +46,11 @@ type NewOperation = Readonly<{
 export type OperationStore = ReturnType<typeof operationStore>
 
 export function operationStore(database: Pick<Database, 'query' | 'transaction'>) {
+  const read = async (text: string, values: readonly unknown[]): Promise<Operation[]> =>
+    (await database.query<Row>(text, values)).map(parseRow)
+
   return {
-    async find(key: string): Promise<Operation | undefined> {
-      const [row] = await database.query<Row>(findStatement, [key])
-      return row && parseRow(row)
-    },
+    find: async (key: string): Promise<Operation | undefined> => (await read(findStatement, [key]))[0],
 
     /**
      * Signs and stores a new operation: `sign` gets the first nonce from `fromNonce` on that no stored operation has. When the key is
@@ -87,7 +87,7 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       }),
 
     /** Notes in the audit trail that a request was repeated: nothing was done but what the first one did. */
-    async replayed(key: string, by: Actor = localActor()): Promise<void> {
+    async replayed(key: string, by: Actor): Promise<void> {
       const [first] = await database.query<{
         kind: string
         seq: bigint | null
@@ -143,24 +143,20 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
     },
 
     /** Returns operations of a signer from `fromNonce` on, the lowest nonces first. Each was settled at least `settledMs` ago. */
-    async settledFrom(signer: Hex, fromNonce: bigint, settledMs: number, limit: number): Promise<Operation[]> {
-      const rows = await database.query<Row>(
+    settledFrom: (signer: Hex, fromNonce: bigint, settledMs: number, limit: number): Promise<Operation[]> =>
+      read(
         `select ${columns} from operation where signer = $1 and nonce >= $2 and status <> 'PENDING'
            and not ${isRecent('settled_at', "$3 * interval '1 millisecond'")} order by nonce limit $4`,
         [hexToBytes(signer), fromNonce, settledMs, limit],
-      )
-      return rows.map(parseRow)
-    },
+      ),
 
     /** Returns the operations of a signer that were settled within a time, among the 500 with the highest nonces. */
-    async settledWithin(signer: Hex, milliseconds: number): Promise<Operation[]> {
-      const rows = await database.query<Row>(
+    settledWithin: (signer: Hex, milliseconds: number): Promise<Operation[]> =>
+      read(
         `select ${columns} from (select * from operation where signer = $1 order by nonce desc limit 500) newest
          where status <> 'PENDING' and settled_at > now() - $2::float8 * interval '1 millisecond'`,
         [hexToBytes(signer), milliseconds],
-      )
-      return rows.map(parseRow)
-    },
+      ),
 
     /** Returns the accounts that have PENDING operations, also those whose key is configured no more. */
     async openSigners(): Promise<Hex[]> {
@@ -171,22 +167,18 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
     },
 
     /** Returns at most 1000 PENDING operations of a signer from `fromNonce` on, in the order of their nonces. */
-    async pending(signer: Hex, fromNonce = 0n): Promise<Operation[]> {
-      const rows = await database.query<Row>(
+    pending: (signer: Hex, fromNonce = 0n): Promise<Operation[]> =>
+      read(
         `select ${columns} from operation where signer = $1 and nonce >= $2 and status = 'PENDING' order by nonce limit 1000`,
         [hexToBytes(signer), fromNonce],
-      )
-      return rows.map(parseRow)
-    },
+      ),
 
     /** Returns at most 1000 PENDING operations of a signer below a nonce, the highest nonce first. */
-    async pendingBelow(signer: Hex, nonce: bigint): Promise<Operation[]> {
-      const rows = await database.query<Row>(
+    pendingBelow: (signer: Hex, nonce: bigint): Promise<Operation[]> =>
+      read(
         `select ${columns} from operation where signer = $1 and nonce < $2 and status = 'PENDING' order by nonce desc limit 1000`,
         [hexToBytes(signer), nonce],
-      )
-      return rows.map(parseRow)
-    },
+      ),
   }
 }
 

@@ -1,11 +1,12 @@
 /** Sends a signed transaction, reads its receipt, and makes the result that is kept for repeats. */
 import type { Hex } from '@touchstone/verdict'
-import { toEventSelector, toHex } from 'viem/utils'
+import { toEventSelector } from 'viem/utils'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
+import { quantity } from '../rpc/answer.ts'
 import { isKnownTransaction, isRefusal, type RpcClient } from '../rpc/client.ts'
 import type { SignedTransaction } from './operations.ts'
 
@@ -71,7 +72,7 @@ export async function isOutcomeInChain(
 ): Promise<boolean | undefined> {
   const { blockNumber, blockHash, superseded } = JSON.parse(text) as StoredOutcome
   if (superseded === true) return true
-  const block = await rpc('eth_getBlockByNumber', [toHex(BigInt(blockNumber)), false], options)
+  const block = await rpc('eth_getBlockByNumber', [quantity(BigInt(blockNumber)), false], options)
   return isObject(block) ? block['hash'] === blockHash : undefined
 }
 

@@ -19,7 +19,7 @@ import {
 } from './outcome.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
-import { chainUnavailable } from '../../lib/errors.ts'
+import { throwChainUnavailable } from '../../lib/errors.ts'
 import { currentFees, minedCount, numberFrom, replacementFees, signTransaction } from './transaction.ts'
 
 type RecoveryOptions = Readonly<{
@@ -39,7 +39,6 @@ type Recovered = Readonly<{ confirmed: number; failed: number; pending: number }
 export function createRecovery(options: RecoveryOptions) {
   const { rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas } = options
   const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
-
   let recheckMs = firstRecheckMs
 
   /**
@@ -55,9 +54,7 @@ export function createRecovery(options: RecoveryOptions) {
       counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
     }
     async function recoverSigner(signer: Hex): Promise<void> {
-      const count = await minedCount(rpc, signer).catch((error: unknown) => {
-        throw chainUnavailable(error)
-      })
+      const count = await minedCount(rpc, signer).catch(throwChainUnavailable)
       await reopenLost(signer, count, { settledMs: 0, limit: 1_000 })
       await recheckSettled(signer)
       // Those that are not mined come first, because the others may have no receipt for a long time.

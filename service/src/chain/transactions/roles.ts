@@ -21,7 +21,7 @@ const registryRoles = [
 export type RegistryRole = (typeof registryRoles)[number]
 
 /** `id` is the bytes32 of the role. Addresses are in lower case. */
-export type RoleHolders = Readonly<{ role: RegistryRole; id: Hex; holders: readonly Hex[] }>
+type RoleHolders = Readonly<{ role: RegistryRole; id: Hex; holders: readonly Hex[] }>
 
 type RoleSource = Readonly<{
   source: Pick<ChainSource, 'head' | 'calls' | 'logsBetween'>
@@ -93,12 +93,13 @@ async function readGranted(
   for (let at = from; at <= to;) {
     if ((asked += 1) > mostRequests) return null
     const end = at + span - 1n < to ? at + span - 1n : to
-    const found = await source.logsBetween(at, end, { events: [roleGranted] }).catch((error: unknown) => {
-      if (span === 1n) throw error // a wide range may have missed the deadline
-      return null
-    })
-    const logs = found === rangeTooWide ? null : found
-    if (logs === null) {
+    const logs = await source
+      .logsBetween(at, end, { events: [roleGranted] })
+      .catch((error: unknown): typeof rangeTooWide => {
+        if (span === 1n) throw error
+        return rangeTooWide // it may have missed the deadline
+      })
+    if (logs === rangeTooWide) {
       if (span === 1n) return null
       span = span > 10n ? span / 10n : 1n
       continue

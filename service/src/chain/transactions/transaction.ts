@@ -27,7 +27,8 @@ export async function prepare(
   try {
     const [estimate, nonce, balance, fees] = await Promise.all([
       numberFrom(rpc, 'eth_estimateGas', [call]),
-      pendingCount(rpc, call.from),
+      // By the node that gets the transaction, its pool included.
+      numberFrom(rpc, 'eth_getTransactionCount', [call.from, 'pending']),
       numberFrom(rpc, 'eth_getBalance', [call.from, 'latest']),
       currentFees(rpc),
     ])
@@ -41,11 +42,6 @@ export async function prepare(
     if (isRevert(error)) return revertFailure(error.data)
     throw chainUnavailable(error)
   }
-}
-
-/** Returns the next nonce by the count of the node that gets the transaction, its pool included. */
-async function pendingCount(rpc: RpcClient, address: Hex): Promise<bigint> {
-  return numberFrom(rpc, 'eth_getTransactionCount', [address, 'pending'])
 }
 
 /** Returns fees that leave room for the base fee to double. */

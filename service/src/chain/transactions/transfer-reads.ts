@@ -6,7 +6,7 @@ import { type AssetRecord, type Hex, recordOfGetAsset } from '@touchstone/verdic
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
-import { chainUnavailable } from '../../lib/errors.ts'
+import { throwChainUnavailable } from '../../lib/errors.ts'
 import { quantity, requireQuantity } from '../rpc/answer.ts'
 import { isAboutRequest, type RpcClient } from '../rpc/client.ts'
 import { assertFresh } from '../rpc/head.ts'
@@ -82,10 +82,10 @@ export function createTransferReads({
   return {
     domain,
     /** Returns the asset at the newest block. Throws CHAIN_UNAVAILABLE. */
-    position: (tokenId: bigint): Promise<TransferPosition> => position(tokenId).catch(throwUnavailable),
+    position: (tokenId: bigint): Promise<TransferPosition> => position(tokenId).catch(throwChainUnavailable),
     /** Returns whether an account signed, as the contract would decide at the block of this position. Throws CHAIN_UNAVAILABLE. */
     isSignedBy: (signed: Signed, { block }: Pick<TransferPosition, 'block'>): Promise<boolean> =>
-      isSignedBy(pinnedTo(rpc, block), domain, signed).catch(throwUnavailable),
+      isSignedBy(pinnedTo(rpc, block), domain, signed).catch(throwChainUnavailable),
     /** Reads the version of the contract. Throws CHAIN_UNAVAILABLE. */
     version: (): Promise<number> => readRegistryVersion(rpc, contract),
     /** Notes a block of a receipt: a lower one is not the newest. */
@@ -101,10 +101,6 @@ function parseTimedBlock(found: unknown): TimedBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
   if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
   return { number: requireQuantity(number), hash: hash as Hex, timestamp: requireQuantity(timestamp) }
-}
-
-function throwUnavailable(error: unknown): never {
-  throw chainUnavailable(error)
 }
 
 /** Calls `method` with `params` and the block as its last parameter. */

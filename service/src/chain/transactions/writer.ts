@@ -17,7 +17,7 @@ import { createRecovery } from './recovery.ts'
 import type { Guard, OperationStore, Operation } from './operations.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
-import { chainUnavailable } from '../../lib/errors.ts'
+import { throwChainUnavailable } from '../../lib/errors.ts'
 import { feeLimit, prepare, signTransaction } from './transaction.ts'
 import { registryTypedData } from './typed-data.ts'
 
@@ -89,8 +89,8 @@ export function createWriter(options: WriterOptions) {
    * Executes a request. A rejection by the contract is a value and is not kept under the key; a signed transaction is kept.
    * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
    */
-  function write(request: WriteRequest, { by = localActor(), ...options }: WriteOptions): Promise<WriteResult> {
-    return awaitedByClose(once(request, { by, ...options }))
+  function write(request: WriteRequest, options: WriteOptions): Promise<WriteResult> {
+    return awaitedByClose(once(request, options))
   }
 
   /** Returns the most gas that a request would cost now, or why the contract would reject it. Sends nothing. Throws CHAIN_UNAVAILABLE. */
@@ -113,7 +113,7 @@ export function createWriter(options: WriterOptions) {
 
   async function once(
     request: WriteRequest,
-    { idempotencyKey: key, by, guard, terms }: WriteOptions & { readonly by: Actor },
+    { idempotencyKey: key, by = localActor(), guard, terms }: WriteOptions,
   ): Promise<WriteResult> {
     const call = callOf(request)
     if ('ok' in call) return call
@@ -159,9 +159,7 @@ export function createWriter(options: WriterOptions) {
     await operations.replayed(operation.key, by)
     const known = await recovery.reopenIfLost(operation)
     if (known.status !== 'PENDING') return resultOf(known, true)
-    const current = await recovery.revive(known).catch((error: unknown) => {
-      throw chainUnavailable(error)
-    })
+    const current = await recovery.revive(known).catch(throwChainUnavailable)
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
   }
 
@@ -193,9 +191,7 @@ export function createWriter(options: WriterOptions) {
     const [tagHash, [, , nonce]] = await Promise.all([
       readContract(rpc, { to: contract, abi, functionName: 'getTagByToken', args: [tokenId] }),
       readContract(rpc, { to: contract, abi, functionName: 'pendingTransfer', args: [tokenId] }),
-    ]).catch((error: unknown) => {
-      throw chainUnavailable(error)
-    })
+    ]).catch(throwChainUnavailable)
     const message = { tokenId, claimant, tagHash, tapCounter, nonce, deadline }
     const attesterSignature = await attester.signTypedData(registryTypedData({ chainId, contract }, 'Claim', message))
     return { ok: true, attester: attester.address, attesterSignature, nonce }
