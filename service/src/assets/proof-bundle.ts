@@ -7,42 +7,35 @@ import {
   recordOfWord,
   recordSlot,
   verdictOf,
-  verifyStorageProof,
-  type EthProof,
   type Hex,
   type ProofBundle,
   type RpcHeader,
 } from '@touchstone/verdict'
-import { type BlockId, chainId, headPausesMs } from '../domain/chain.ts'
+import { createProvenRead } from '../chain/assets/calls/storage-proof.ts'
+import { type ChainSource, nonCanonical } from '../chain/rpc/source.ts'
+import { chainId, headPausesMs } from '../domain/chain.ts'
 import { retry } from '../lib/async/retry.ts'
 import { chainUnavailable } from '../lib/errors.ts'
-
-type Block = BlockId & Readonly<{ header: RpcHeader }>
 
 /** Returns null when the token does not exist. Throws CHAIN_UNAVAILABLE when there is no proof or it does not hold. */
 export type ProofBundles = (tokenId: bigint) => Promise<ProofBundle | null>
 
-export function createProofBundles<B extends Block>({
+export function createProofBundles({
   source,
   contract,
   codeHash,
   recordsSlot,
   pausesMs = headPausesMs,
 }: {
-  readonly source: {
-    readonly head: () => Promise<B>
-    readonly proof: (
-      slots: readonly Hex[],
-      block: B,
-      options: { readonly check: (proof: EthProof) => string | null },
-    ) => Promise<EthProof | symbol>
-  }
+  readonly source: Pick<ChainSource, 'head' | 'proof'>
   readonly contract: Hex
   readonly codeHash: Hex
   readonly recordsSlot: bigint
   /** Pauses before reads at a new head, while the block is not canonical. */
   readonly pausesMs?: readonly number[]
 }): ProofBundles {
+  const proven = createProvenRead({ source, contract, codeHash })
+
   return (tokenId) => {
     const nonCanonicalBlock = chainUnavailable('the block is no longer canonical')
     return retry(() => bundleOf(tokenId, nonCanonicalBlock), {
@@ -54,26 +47,17 @@ export function createProofBundles<B extends Block>({
   /** Throws `nonCanonicalBlock` where the block is not canonical. */
   async function bundleOf(tokenId: bigint, nonCanonicalBlock: Error): ReturnType<ProofBundles> {
     const block = await source.head()
-    const slot = recordSlot(tokenId, recordsSlot)
-    const { header, hash: blockHash } = block
+    const { header } = block
     // No provider's proof would hold under it. Trust `rpc` accepts such a header, as after a fork.
-    if (headerHash(header) !== blockHash)
+    if (headerHash(header) !== block.hash)
       throw chainUnavailable('the header has missing, malformed or unknown members, so its hash cannot be checked')
-    const verify = (proof: EthProof) =>
-      verifyStorageProof({ header, blockHash, contract, codeHash, proof, slots: [slot] })
-    const check = (proof: EthProof) => {
-      const checked = verify(proof)
-      return checked.ok ? null : checked.reason
-    }
-    const proof = await source.proof([slot], block, { check })
-    if (typeof proof === 'symbol') throw nonCanonicalBlock
-    const checked = verify(proof)
-    if (!checked.ok) throw chainUnavailable(checked.reason)
-    const record = recordOfWord(checked.values[0] ?? 0n)
+    const found = await proven([recordSlot(tokenId, recordsSlot)], block)
+    if (found === nonCanonical) throw nonCanonicalBlock
+    const record = recordOfWord(found.values[0] ?? 0n)
     if (record === null) throw chainUnavailable('the record cannot be decoded')
     const verdict = verdictOf({ record, tokenId, block, contract, chainId })
     if (verdict === null) return null
-    const { accountProof, storageProof } = proof
+    const { accountProof, storageProof } = found.proof
     return {
       version: '1',
       verdict,

@@ -24,28 +24,30 @@ export function toSnapshot(tokenId: bigint, { record, metadataHash }: DecodedSta
   return { tokenId, record, metadataHash, current: false }
 }
 
-/** `entries` is the number of assets, `missing` that of tokens that do not exist. */
-export function createAssetCache({ entries, missing = 1024 }: Readonly<{ entries: number; missing?: number }>) {
-  const assets = createTable(entries)
-  const absent = createTable(missing)
+/** Tokens that do not exist, at most. */
+const mostAbsent = 1_024
+
+/** Keeps so many assets at most, at least one. */
+export function createAssetCache(mostAssets: number) {
+  const assets = createTable(mostAssets)
+  const absent = createTable(mostAbsent)
   let pending: bigint[] = []
 
   function drop(tokenId: bigint): void {
-    assets?.delete(tokenId)
-    absent?.delete(tokenId)
+    assets.delete(tokenId)
+    absent.delete(tokenId)
   }
 
   return {
-    get: (tokenId: bigint): CachedAsset | undefined => assets?.get(tokenId) ?? absent?.peek(tokenId),
+    get: (tokenId: bigint): CachedAsset | undefined => assets.get(tokenId) ?? absent.peek(tokenId),
     /** Does not count as a use. */
-    peek: (tokenId: bigint): CachedAsset | undefined => assets?.peek(tokenId) ?? absent?.peek(tokenId),
+    peek: (tokenId: bigint): CachedAsset | undefined => assets.peek(tokenId) ?? absent.peek(tokenId),
     /** `head` is the number of the block at which the entry holds. */
     put(tokenId: bigint, decoded: DecodedState, head: bigint): CachedAsset {
       drop(tokenId)
-      const table = decoded.record.state === 0 ? absent : assets
-      if (table === undefined) return toSnapshot(tokenId, decoded)
       const { record, metadataHash } = decoded
       const entry: Entry = { tokenId, record, metadataHash, current: true, head }
+      const table = record.state === 0 ? absent : assets
       table.set(tokenId, entry)
       return entry
     },
@@ -53,25 +55,23 @@ export function createAssetCache({ entries, missing = 1024 }: Readonly<{ entries
     /** Drops the entries that were put in at heads above this number. */
     dropAbove(head: bigint): void {
       for (const table of [assets, absent])
-        for (const entry of Array.from(table?.values() ?? [])) if (entry.head > head) table?.delete(entry.tokenId)
+        for (const entry of Array.from(table.values())) if (entry.head > head) table.delete(entry.tokenId)
     },
     /** Drops the entries that hold for one head only. */
-    nextHead: () => absent?.clear(),
+    nextHead: () => absent.clear(),
     flush(): void {
-      assets?.clear()
-      absent?.clear()
+      assets.clear()
+      absent.clear()
     },
     /** Returns the next `count` entries of a round through all of them; fewer at the end of a round. */
     round(count: number): readonly bigint[] {
-      if (pending.length === 0) pending = [...(assets?.rkeys() ?? [])]
-      return pending.splice(-count).filter((tokenId) => assets?.has(tokenId) === true)
+      if (pending.length === 0) pending = [...assets.rkeys()]
+      return pending.splice(-count).filter((tokenId) => assets.has(tokenId))
     },
-    size: () => (assets?.size ?? 0) + (absent?.size ?? 0),
+    size: () => assets.size + absent.size,
   }
 }
 
-/** Returns `undefined` where nothing may be kept. */
-function createTable(max: number): LRUCache<bigint, Entry> | undefined {
-  if (max <= 0) return undefined
+function createTable(max: number): LRUCache<bigint, Entry> {
   return new LRUCache({ max, dispose: (entry) => void (entry.current = false) })
 }

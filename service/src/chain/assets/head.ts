@@ -9,7 +9,7 @@ import type { Block } from '../rpc/block.ts'
 import { type ChainSource, nonCanonical, type NonCanonical } from '../rpc/source.ts'
 import type { Invalidator } from './invalidation/invalidator.ts'
 
-export type HeadCacheOptions = Readonly<{
+type HeadCacheOptions = Readonly<{
   source: ChainSource
   invalidator: Invalidator
   headMaxAgeMs: number

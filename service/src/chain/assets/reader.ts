@@ -20,7 +20,7 @@ import {
   isOfRegistry,
   type ReadInterface,
 } from './calls/encodings.ts'
-import { createProvenRead, proofEncoding, registrySlots } from './calls/storage-proof.ts'
+import { createProvenRead, proofEncoding } from './calls/storage-proof.ts'
 import { createHeadCache } from './head.ts'
 import { createAudit } from './invalidation/audit.ts'
 import { createLogInvalidator } from './invalidation/by-logs.ts'
@@ -76,7 +76,7 @@ export function createAssetReader(options: AssetReaderOptions) {
   const { now = createAgeClock(), retryPausesMs = headPausesMs } = options
   const { source, counts } = countReads(options.source)
   const keeps = options.cache !== 'off'
-  const cache = createAssetCache(keeps ? { entries: options.cacheEntries } : { entries: 0, missing: 0 })
+  const cache = createAssetCache(keeps ? options.cacheEntries : 1)
   const open = options.trust === 'proof' ? openProvenReads : openReads
   const { invalidator, encodingAt, maxBatch } = open({ ...options, source, now }, cache)
   const heads = createHeadCache({ source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log })
@@ -226,7 +226,7 @@ function openProvenReads(options: ReadsOptions, cache: AssetCache): Reads {
   const { source, contract, codeHash, log } = options
   if (codeHash === undefined) throw new Error('Trust "proof" needs the code hash of the contract.')
   const proven = createProvenRead({ source, contract, codeHash })
-  const encoding = proofEncoding(proven, registrySlots)
+  const encoding = proofEncoding(proven)
   return {
     invalidator: createHeadInvalidator({ cache, proven: options.cache === 'events' ? proven : undefined, log }),
     encodingAt: () => Promise.resolve(encoding),

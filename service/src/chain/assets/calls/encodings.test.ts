@@ -7,7 +7,7 @@ import faulty from '../../../../../contracts/artifacts/FaultyCore.json' with { t
 import foreign from '../../../../../contracts/artifacts/ForeignCore.json' with { type: 'json' }
 import multicall from '../../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
 import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
-import { createProvenRead, registrySlots, proofEncoding } from './storage-proof.ts'
+import { createProvenRead, proofEncoding } from './storage-proof.ts'
 import { until } from '../../../../test/support/wait.ts'
 import { multicallAddress } from '../../../domain/chain.ts'
 import { selectors } from './abi.ts'
@@ -68,9 +68,7 @@ describe('the forms of reading', () => {
     const forms = [registryEncoding, listEncoding, multicallEncoding, singleEncoding].map((form) => form(options))
     const ids = [0n, ...Array.from({ length: 48 }, (_, index) => BigInt(index + 20)), 7n, 2n ** 256n - 1n]
     const block = await source.head()
-    const answers = await Promise.all(
-      [...forms, proofEncoding(proven, registrySlots)].map((form) => form.read(ids, block, soon())),
-    )
+    const answers = await Promise.all([...forms, proofEncoding(proven)].map((form) => form.read(ids, block, soon())))
     for (const answer of answers) assert.deepEqual(answer, answers[0])
     const [first] = answers
     assert.ok(first !== undefined && first !== nonCanonical && 'length' in first)
@@ -78,7 +76,7 @@ describe('the forms of reading', () => {
     assert.deepEqual([first[0]?.record.state, first[1]?.record.state, first[49]?.record.state], [0, 1, 5])
 
     const joined = registryEncoding({ ...options, hasMulticall: () => true })
-    for (const form of [...forms, joined, proofEncoding(proven, registrySlots)]) {
+    for (const form of [...forms, joined, proofEncoding(proven)]) {
       const carried: object = { tokenId: 7n, decoded: first[49] }
       assert.deepEqual(await form.byTags([tag], block, soon()), [carried], form.name)
       assert.deepEqual(await form.byTags([noReason, tag], block, soon()), [{ tokenId: null }, carried], form.name)

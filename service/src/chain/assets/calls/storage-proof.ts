@@ -10,25 +10,22 @@ import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/sou
 import { type DecodedState, toDecodedState } from './abi.ts'
 import { type CallEncoding, readTagged } from './encodings.ts'
 
-/** The positions of the three mappings in the contract's storage layout. */
-export type StorageSlots = Readonly<{ records: bigint; tags: bigint; metadata: bigint }>
+/** The positions of the three mappings in the storage layout of contracts/src/AssetRegistry.sol. */
+export const registrySlots = { records: 3n, tags: 5n, metadata: 7n }
 
-/** The slots of contracts/src/AssetRegistry.sol. */
-export const registrySlots: StorageSlots = { records: 3n, tags: 5n, metadata: 7n }
-
-export type ProofOptions = Readonly<{
-  source: ChainSource
+type ProofOptions = Readonly<{
+  source: Pick<ChainSource, 'proof'>
   contract: Hex
   /** keccak256 of the deployed code: with other code the slots would mean something else. */
   codeHash: Hex
 }>
 
-export type ProvenRead = (slots: readonly Hex[], block: Block, deadline: number) => Promise<Proven | NonCanonical>
-type Proven = Readonly<{ values: readonly bigint[]; storageHash: Hex }>
+export type ProvenRead = (slots: readonly Hex[], block: Block, deadline?: number) => Promise<Proven | NonCanonical>
+type Proven = Readonly<{ values: readonly bigint[]; storageHash: Hex; proof: EthProof }>
 
-/** Reads slots of the contract and checks their proof. Throws CHAIN_UNAVAILABLE. */
+/** Returns a read of slots of the contract that checks their proof. It throws CHAIN_UNAVAILABLE. */
 export function createProvenRead({ source, contract, codeHash }: ProofOptions): ProvenRead {
-  return async (slots, block, deadline) => {
+  return async (slots, block, deadline = Infinity) => {
     const verifyOnce = memoizeLast((proof: EthProof) =>
       verifyStorageProof({ header: block.header, blockHash: block.hash, contract, codeHash, proof, slots: [...slots] }),
     )
@@ -42,13 +39,13 @@ export function createProvenRead({ source, contract, codeHash }: ProofOptions): 
     if (!result.ok) throw chainUnavailable(result.reason)
     // The check has compared this member with the proven account.
     if (proof.storageHash === undefined) throw chainUnavailable('a proof without storageHash')
-    return { values: result.values, storageHash: proof.storageHash }
+    return { values: result.values, storageHash: proof.storageHash, proof }
   }
 }
 
 /** Reads records, metadata hashes and tags, each from its slot. */
-export function proofEncoding(proven: ProvenRead, slots: StorageSlots): CallEncoding {
-  const assetSlots = (id: bigint) => [mappingSlot(id, slots.records), mappingSlot(id, slots.metadata)]
+export function proofEncoding(proven: ProvenRead): CallEncoding {
+  const assetSlots = (id: bigint) => [mappingSlot(id, registrySlots.records), mappingSlot(id, registrySlots.metadata)]
 
   async function read(ids: readonly bigint[], block: Block, deadline: number) {
     const proof = await proven(ids.flatMap(assetSlots), block, deadline)
@@ -66,7 +63,7 @@ export function proofEncoding(proven: ProvenRead, slots: StorageSlots): CallEnco
     maxBatch: 100,
     read,
     async byTags(tagHashes, block, deadline) {
-      const tagSlots = tagHashes.map((tagHash) => mappingSlot(BigInt(tagHash), slots.tags))
+      const tagSlots = tagHashes.map((tagHash) => mappingSlot(BigInt(tagHash), registrySlots.tags))
       const proof = await proven(tagSlots, block, deadline)
       return proof === nonCanonical ? proof : readTagged(read, { tagHashes, tokenIds: proof.values }, block, deadline)
     },

@@ -18,7 +18,7 @@ import type { Window } from './window.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 
-export type AuditOptions = Readonly<{
+type AuditOptions = Readonly<{
   source: ChainSource
   cache: AssetCache
   window: Window

@@ -33,7 +33,7 @@ const maxGap = 64
 const failuresBeforeRest = 3
 const restMs = 30_000
 
-export type LogInvalidatorOptions = Readonly<{
+type LogInvalidatorOptions = Readonly<{
   source: ChainSource
   cache: AssetCache
   window: Window
