@@ -12,8 +12,6 @@ import { isRevert, type RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 import { codeAt, localRpc, transact } from './transact.ts'
 
-export type AgentRegistries = Readonly<{ identity: Hex; reputation: Hex }>
-
 /** The CREATE2 deployer of nearly every chain, anvil's too: an address follows from the code alone. */
 const deployer: Hex = '0x4e59b44847b379578588920ca78fbf26c0b4956c'
 const salt: Hex = `0x${'0'.repeat(64)}`
@@ -23,7 +21,7 @@ const constructorWords = encodeAbiParameters([{ type: 'address' }], [identityAdd
 const reputationCode: Hex = `${reputation.bytecode as Hex}${constructorWords.slice(2)}`
 
 /** Their addresses, in lower case. Another version of the contracts has others. */
-export const localAgentRegistries: AgentRegistries = {
+export const localAgentRegistries = {
   identity: identityAddress,
   reputation: addressOf(reputationCode),
 }
@@ -59,12 +57,11 @@ const feedback: readonly (readonly [client: Hex, value: bigint, decimals: number
 ]
 
 /** Deploys what is missing; a second call changes nothing. Throws one sentence when the chain does not mine. */
-export async function deployLocalAgents({ rpcUrl }: { rpcUrl: string }): Promise<AgentRegistries> {
+export async function deployLocalAgents({ rpcUrl }: { rpcUrl: string }): Promise<void> {
   const rpc = localRpc(rpcUrl)
   for (const code of [identityCode, reputationCode])
     if ((await codeAt(rpc, addressOf(code))) === '0x')
       await transact(rpc, what, { from: minter, to: deployer, data: `${salt}${code.slice(2)}` })
-  return localAgentRegistries
 }
 
 /**

@@ -13,9 +13,10 @@ import { makeFolder } from '../../lib/private-folder.ts'
 import { type Anvil, type AnvilOptions, endLeftover, startAnvil, StateRefused } from './anvil.ts'
 import { startPoolRepair } from './pool.ts'
 import { stateFile, type StateFile } from './state.ts'
+import { localRpc } from './transact.ts'
 import { createRpcClient, type RpcClient } from '../rpc/client.ts'
 
-export type LocalChainOptions = Readonly<{ dataDir: string; port?: number; log: Log; blockTimeMs?: number }>
+type LocalChainOptions = Readonly<{ dataDir: string; port?: number; log: Log; blockTimeMs?: number }>
 
 export type LocalChain = Awaited<ReturnType<typeof startLocalChain>>
 
@@ -26,7 +27,7 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
   await endLeftover(folder)
   const began = performance.now()
   const anvil = await startWithState({ folder, port, blockTimeMs }, log)
-  const rpc = createRpcClient({ url: anvil.url, timeoutMs: 30_000 })
+  const rpc = localRpc(anvil.url)
   try {
     await rpc('anvil_setLoggingEnabled', [false])
     await catchUpClock(rpc)

@@ -6,7 +6,11 @@ import { createAgents } from '../../../src/agents/erc8004/registry.ts'
 import type { RemoteFiles } from '../../../src/agents/erc8004/fetch.ts'
 import { createRegistryReads } from '../../../src/agents/erc8004/reads.ts'
 import { createReputations } from '../../../src/agents/erc8004/reputation.ts'
-import { deployLocalAgents, registerLocalAgent } from '../../../src/chain/devchain/agent-registries.ts'
+import {
+  deployLocalAgents,
+  localAgentRegistries,
+  registerLocalAgent,
+} from '../../../src/chain/devchain/agent-registries.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import type { RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -31,7 +35,8 @@ export async function startAgents() {
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
   const chain = await startRegistryChain()
-  const { identity, reputation } = await deployLocalAgents({ rpcUrl: chain.url })
+  await deployLocalAgents({ rpcUrl: chain.url })
+  const { identity, reputation } = localAgentRegistries
   const own = { ...ownAgentAt('https://verify.example'), identity }
   await registerLocalAgent({ rpcUrl: chain.url, registration: JSON.stringify(registrationFile(own)) })
   const { source } = sourceOver([chain.url], { contract: chain.contract, log })
