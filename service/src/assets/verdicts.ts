@@ -13,7 +13,7 @@ import type { Log } from '../lib/log.ts'
 
 /** Reads assets from the chain. `head()` is the block at which every asset that is still `current` holds. */
 export type AssetSource = {
-  readonly read: (tokenId: bigint) => Promise<{ readonly asset: CachedAsset; readonly block: BlockId }>
+  readonly read: (tokenId: bigint) => Promise<Found>
   readonly head: () => BlockId | undefined
   /** Reads the asset of a tag at one block. It is null when no token carries the tag. `tagHash` is the commitment that was found. */
   readonly readByTag: (
@@ -21,6 +21,7 @@ export type AssetSource = {
     formerTagHash?: Hex,
   ) => Promise<{ readonly asset: CachedAsset | null; readonly tagHash: Hex; readonly block: TimedBlock }>
 }
+type Found = { readonly asset: CachedAsset; readonly block: BlockId }
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
@@ -76,33 +77,20 @@ export function createVerdicts({
   const maxSize = Math.max(maxEntries * entryBytes, longestBytes)
   const rendered = new LRUCache<string, Rendered>({ max: maxEntries, maxSize, sizeCalculation: bytesOf })
 
-  function answer(tokenId: bigint): Promise<VerdictAnswer | null> {
-    return traced({ name: 'verdict' }, async () => {
-      const { asset, block } = await assets.read(tokenId)
-      return asset.record.state === 0 ? null : answerOf(asset, block)
-    })
-  }
-
-  function answers(tokenIds: readonly bigint[]): Promise<Answers> {
-    return traced({ name: 'verdict' }, () => answersAtOnce(tokenIds))
-  }
-
   async function answersAtOnce(tokenIds: readonly bigint[]): Promise<Answers> {
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const readings = await Promise.all(tokenIds.map((tokenId) => assets.read(tokenId)))
       const block = readings[0]?.block ?? null
       // The head may move between two batches; what was read is cached by then, at the new head.
       if (readings.some((reading) => reading.block.hash !== block?.hash)) continue
-      return {
-        block,
-        answers: await Promise.all(
-          readings.map(async (reading) =>
-            reading.asset.record.state === 0 ? null : answerOf(reading.asset, reading.block),
-          ),
-        ),
-      }
+      return { block, answers: await Promise.all(readings.map(answerTo)) }
     }
     throw chainUnavailable('the head moves faster than the tokens can be read at one block')
+  }
+
+  /** Returns null for a token that does not exist. */
+  async function answerTo({ asset, block }: Found): Promise<VerdictAnswer | null> {
+    return asset.record.state === 0 ? null : answerOf(asset, block)
   }
 
   async function answerOf(asset: CachedAsset, block: BlockId): Promise<VerdictAnswer> {
@@ -144,8 +132,8 @@ export function createVerdicts({
   }
 
   return {
-    answer,
-    answers,
+    answer: (tokenId) => traced({ name: 'verdict' }, async () => answerTo(await assets.read(tokenId))),
+    answers: (tokenIds) => traced({ name: 'verdict' }, () => answersAtOnce(tokenIds)),
     byTag: (presentTagHash, formerTagHash) =>
       traced({ name: 'verdict' }, async () => {
         const { asset, tagHash, block } = await assets.readByTag(presentTagHash, formerTagHash)
