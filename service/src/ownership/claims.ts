@@ -3,7 +3,7 @@
  * attester confirms the tap, and the operator pays for the transaction. The contract checks both signatures again.
  */
 import { lifecycleStates, type Hex, isSealOpened } from '@touchstone/verdict'
-import type { WriteRequest } from '../chain/transactions/calls.ts'
+import { repeatedClaim } from '../chain/transactions/calls.ts'
 import { walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { consentOf } from './consents.ts'
@@ -22,7 +22,7 @@ type SignedClaim = Claim & { readonly deadline: bigint; readonly signature: Hex 
 /** `typedData` is for `eth_signTypedData_v4`. */
 export type ClaimTerms = { readonly typedData: ReturnType<typeof walletTypedData>; readonly deadline: bigint }
 /** `taken`: the item is not for sale any more, or not yet, or its seal was opened. `unsigned`: the consent is not the claimant's. */
-export type ClaimOutcome = SendOutcome | 'unsigned'
+type ClaimOutcome = SendOutcome | 'unsigned'
 
 export type Claims = ReturnType<typeof createItemClaims>
 
@@ -51,7 +51,8 @@ export function createItemClaims(deps: SignedWriteDeps) {
       const { tokenId, epoch, tapCounter, claimant, deadline, signature } = claim
       const key = stepKey('claim', tokenId, epoch, tapCounter)
       const earlier = await previous(key)
-      if (earlier && isSame(earlier, claim)) return send(earlier, key, requestId)
+      const repeated = repeatedClaim(earlier ?? null, claim)
+      if (repeated !== null) return send(repeated, key, requestId)
       const position = await transfers.position(tokenId)
       if (!isClaimable(position)) return 'taken'
       if (earlier !== undefined) return 'used'
@@ -70,9 +71,4 @@ export function createItemClaims(deps: SignedWriteDeps) {
 /** The contract accepts a claim behind an opened seal. The page rejects it, because it warns the visitor of the item. */
 function isClaimable({ record }: TransferPosition): boolean {
   return lifecycleStates[record.state] === 'ACTIVATED' && !isSealOpened(record)
-}
-
-function isSame(sent: WriteRequest, { claimant, deadline, signature }: SignedClaim): boolean {
-  if (sent.kind !== 'claim' || sent.claimantSignature !== signature || sent.deadline !== deadline) return false
-  return sent.claimant.toLowerCase() === claimant
 }

@@ -4,7 +4,7 @@ import type { WriteRequest } from '../chain/transactions/calls.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import type { Signable } from '../chain/transactions/typed-data.ts'
 
-export type ConsentForm = { readonly signer: Hex; readonly signable: Signable }
+type ConsentForm = { readonly signer: Hex; readonly signable: Signable }
 
 /** Returns the consent to a claim by `claimant`, or without one to the recycling by the owner. `deadline` is in unix seconds. */
 export function consentOf(

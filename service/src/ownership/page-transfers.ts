@@ -19,7 +19,7 @@ type WithdrawalInput = Tapped & { readonly account: Hex }
 type Signed = { readonly signature: Hex }
 
 /** `typedData` is for `eth_signTypedData_v4`. `transferId` is that of the offer that is made or answered. */
-export type TransferTerms = {
+type TransferTerms = {
   readonly typedData: ReturnType<typeof walletTypedData>
   readonly deadline?: string
   readonly transferId?: string
@@ -42,7 +42,7 @@ type TransferOutcome = SentWrite | Standing | TransferRefusal
 type OfferOutcome = { readonly status: SentWrite['status']; readonly transferId: string } | Standing | TransferRefusal
 
 /** A standing offer, as its page shows it. `until` is in unix seconds. */
-export type OfferView = {
+type OfferView = {
   readonly status: 'standing' | 'expired' | 'held' | 'over'
   readonly until: bigint
 }
@@ -64,7 +64,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
     const { tokenId, nonce, id } = transferId
     const key = stepKey(action.toLowerCase(), id, account)
     const position = await transfers.position(tokenId)
-    const refusal = answerRefusal(action, position, nonce) ?? partyRefusal(action, position, nonce, account)
+    const refusal = partyRefusal(action, position, nonce, account)
     if (refusal !== null) {
       const earlier = await previous(key)
       const isSame = earlier && 'signature' in earlier && earlier.signature === signature
@@ -80,7 +80,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
     { transferId: { id, tokenId, nonce }, account }: AnswerInput,
   ): Promise<TransferTerms | TransferRefusal> {
     const position = await transfers.position(tokenId)
-    const refusal = answerRefusal(action, position, nonce) ?? partyRefusal(action, position, nonce, account)
+    const refusal = partyRefusal(action, position, nonce, account)
     return refusal ?? { ...toSign(answers[action](position, nonce).signable), transferId: id }
   }
 
@@ -202,8 +202,9 @@ function partyRefusal(
   position: TransferPosition,
   nonce: number,
   account: Hex,
-): 'another' | null {
-  return answers[action](position, nonce).signers.includes(account) ? null : 'another'
+): 'over' | 'held' | 'another' | null {
+  const isParty = answers[action](position, nonce).signers.includes(account)
+  return answerRefusal(action, position, nonce) ?? (isParty ? null : 'another')
 }
 
 function voidRefusal({ record }: TransferPosition, account: Hex): 'taken' | 'notOwner' | null {

@@ -1,5 +1,5 @@
 /** Sends steps that visitors of a page have signed; the operator's relayer pays (spec §3). */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../chain/transactions/calls.ts'
 import { writeWithNextKey } from '../chain/transactions/failures.ts'
@@ -56,5 +56,5 @@ const outcomes: Readonly<Record<string, SendOutcome>> = {
 
 /** Makes the key of an operation. It holds no address and no signature, because keys of operations are listed. */
 export function stepKey(step: string, ...values: readonly (string | number | bigint)[]): string {
-  return `page-${step}:${createHash('sha256').update(values.join(' ')).digest('hex')}`
+  return `page-${step}:${hash('sha256', values.join(' '))}`
 }
