@@ -1,16 +1,14 @@
 /** The stores that GraphQL reads: the index of the chain, and the log of taps. */
-import type { Database } from '../db/database.ts'
 import { historyStore } from '../index/history.ts'
 import { groupStore } from '../index/queries/groups.ts'
 import { readMeta } from '../index/queries/meta.ts'
 import { pastStore } from '../index/queries/past.ts'
 import { productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
+import type { IndexDatabase } from '../index/steps.ts'
 import { tapQueries } from '../tap/log/queries.ts'
 
 export type IndexStores = ReturnType<typeof indexStores>
-
-type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
 /** The queries of the index over one database. Reads whose answer may be that there is none go over `whole` (index/contract.ts). */
 export function indexStores(database: IndexDatabase, whole = database) {

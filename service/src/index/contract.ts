@@ -4,13 +4,11 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { hex } from '../db/columns.ts'
-import type { Database } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { createRefresh, singleFlight } from '../lib/async/single-flight.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
-
-type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
+import type { IndexDatabase } from './steps.ts'
 
 /** An index changes its contract after a rebuild only, when it is empty. */
 const knownMs = 1_000

@@ -272,7 +272,7 @@ export async function expiryRetractions(sql: Sql, offers: readonly Transfer[]): 
   const tokens = offers.map(({ tokenId }) => tokenId)
   const rows = await sql.query<AnnouncedRow>(announcedStatement, [numbers(tokens)])
   const brandsOf = brandsWhileHeld(rows, await presentBrands(sql, tokens))
-  const open = new Map(offers.map((offer) => [`${offer.id} expired`, offer]))
+  const open = new Set(offers.map(({ id }) => `${id} expired`))
   const taken = rows.filter(({ isLive, payload }) => isLive && open.has(keyOf(payload)))
   const transfers = new Map(offers.map((offer) => [offer.id, offer]))
   return taken.map((row) => retractionOf(row, transfers, brandsOf.get(row.seq) ?? null))

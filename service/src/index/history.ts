@@ -1,12 +1,12 @@
 /** The events of the chain as the index keeps them (spec §2.9, §3, §4.9): the table `history`. */
 import type { Hex } from '@touchstone/verdict'
 import { bytes, hex, numbers, seconds } from '../db/columns.ts'
-import type { Database, Sql } from '../db/database.ts'
+import type { Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { createBatcher } from '../lib/async/batch.ts'
-import { wholeReads } from './steps.ts'
+import { type IndexDatabase, wholeReads } from './steps.ts'
 
 /**
  * `rows` are in the order of the chain, and complete up to the block `cursor`. `hashAt` is the index's hash of the block asked for; null where
@@ -25,11 +25,11 @@ export type HistoryQuestion = {
   readonly upTo?: bigint
 }
 /** `total` counts all events of the token, with `upTo` those up to it. */
-export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
+type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
 
 export type HistoryStore = ReturnType<typeof historyStore>
 
-export function historyStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function historyStore(database: IndexDatabase) {
   const whole = wholeReads(database)
 
   /** A cluster does not join the questions with their events, but routes each to the shard of its token. */
@@ -67,7 +67,7 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
 
   return {
     /** Returns `null` before the first leader of the index. */
-    cursor: () => whole((sql) => readCursor(sql)),
+    cursor: () => whole(readCursor),
     /** Returns the first `limit` events of a token; `null` before the first leader. Cursor and the hash of block `at` are of the same snapshot. */
     of: (tokenId: bigint, limit = 1_000, at = -1n): Promise<IndexedHistory | null> =>
       readHistory({ tokenId, limit, at }),

@@ -84,7 +84,7 @@ export type EventRange = EventFilter &
   Readonly<{ after: bigint; upTo: bigint; limit: number; brands?: readonly string[] | null }>
 
 /** All events of a range up to `reached`, the place from which a reader goes on. `null` is the end of the range. */
-export type EventPage = Readonly<{ events: readonly OutboxEvent[]; reached: Place | null }>
+type EventPage = Readonly<{ events: readonly OutboxEvent[]; reached: Place | null }>
 
 /** The place of an event: its number, and the microsecond of its row since 1970. */
 export type Place = Readonly<{ seq: bigint; micros: bigint }>
@@ -220,7 +220,7 @@ const mostLooked = 10_000
 
 /** Returns the brands that products have now, by token; products without a brand are left out. */
 export async function presentBrands(
-  sql: Pick<Sql, 'query'>,
+  sql: Sql,
   tokens: readonly (bigint | string)[],
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await sql.query<{ tokenId: string; brand: string }>(brandsStatement, [numbers([...new Set(tokens)])])

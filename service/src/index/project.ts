@@ -74,7 +74,7 @@ export const transferKinds: ReadonlySet<number> = new Set([
 export type TransferStep = Readonly<{ transfer: Transfer; cause: AssetEvent | null; shownAt: AssetEvent | null }>
 
 /** Transfers by their ids, and how they became as they are, in order. */
-export type TransferProjection = Readonly<{ transfers: ReadonlyMap<string, Transfer>; steps: readonly TransferStep[] }>
+type TransferProjection = Readonly<{ transfers: ReadonlyMap<string, Transfer>; steps: readonly TransferStep[] }>
 
 /**
  * Returns the transfers that events begin or end. `open` are those that no transaction has ended, at most one for a token. An

@@ -1,15 +1,15 @@
 /** The tokens of the index for a comparison with the chain. Each page in one snapshot with the block at which it holds. */
 import type { Hex } from '@touchstone/verdict'
 import { hex, numbers, seconds } from '../db/columns.ts'
-import type { Database, Sql } from '../db/database.ts'
+import type { Sql } from '../db/database.ts'
 import { clampSeconds, type IndexedToken, type TokenPage, type TokenPages } from '../domain/chain-index.ts'
-import { missingTokens } from './assets.ts'
+import { missingTokens } from './assets/rows.ts'
 import { readEvents, readEventsBetween } from './history.ts'
 import { projectAssets, projectTransfers, type Transfer } from './project.ts'
-import { waitForStep, wholeReads } from './steps.ts'
+import { type IndexDatabase, waitForStep, wholeReads } from './steps.ts'
 import { readTransfers } from './transfers.ts'
 
-export function tokenPages(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): TokenPages {
+export function tokenPages(database: IndexDatabase): TokenPages {
   const whole = wholeReads(database)
   const page = (tokens: string, values: readonly unknown[]) =>
     database.transaction(async (sql): Promise<TokenPage | null> => {

@@ -11,13 +11,16 @@ import { createQueue } from '../lib/async/concurrency.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { databaseUnavailable } from '../lib/errors.ts'
 
+/** The part of the database that reads and changes the index. */
+export type IndexDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
+
 /** Reads whole steps. `cursor` is the block at which `read` holds; null on one server, where its own statement says so, and before the first. */
 type WholeReads = <T>(read: (sql: Sql, cursor: BlockId | null) => Promise<T>) => Promise<T>
 
 /** Reads that a step disturbed; the next one keeps steps waiting. */
 const mostDisturbed = 3
 
-export function wholeReads(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): WholeReads {
+export function wholeReads(database: IndexDatabase): WholeReads {
   if (database.dialect !== 'citus') return (read) => read(database, null)
   const inTurn = createQueue() // or readers would keep the indexer from its next step
   return async (read) => {
@@ -43,10 +46,7 @@ export async function waitForStep(sql: Sql, lock: 'share' | 'update' = 'share'):
 }
 
 /** Changes the index in one transaction, unless `change` returns false, and shows it when all of it is committed. */
-export async function changeIndex(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  change: (sql: Sql) => Promise<boolean>,
-): Promise<boolean> {
+export async function changeIndex(database: IndexDatabase, change: (sql: Sql) => Promise<boolean>): Promise<boolean> {
   if (database.dialect !== 'citus') return database.transaction(change)
   const isChanged = await database.transaction(async (sql) => {
     await waitForStep(sql, 'update')

@@ -6,23 +6,22 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import { appendAudit, auditText } from '../db/audit.ts'
-import type { Database, Sql } from '../db/database.ts'
+import type { Sql } from '../db/database.ts'
 import { isDeadlock } from '../db/errors.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
 import { retry } from '../lib/async/retry.ts'
+import { unlinkCounted, unlinkRegistrations } from './assets/registrations.ts'
 import {
   deleteAssets,
-  dropUntaggedTaps,
-  keepTagsOfAllTaps,
   missingRegistered,
   missingTokens,
   storeAssets,
-  unlinkCounted,
-  unlinkRegistrations,
   updateAssets,
   withoutGaps,
-} from './assets.ts'
+} from './assets/rows.ts'
+import { keepSums } from './assets/sums.ts'
+import { dropUntaggedTaps, keepTagsOfAllTaps } from './assets/taps.ts'
 import {
   type Announcement,
   announce,
@@ -40,13 +39,12 @@ import {
 import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
 import { presentBrands, trimOutbox } from './outbox.ts'
 import { expiredBefore, projectAssets, projectTransfers, type Transfer } from './project.ts'
-import { changeIndex } from './steps.ts'
-import { keepSums } from './sums.ts'
+import { type IndexDatabase, changeIndex } from './steps.ts'
 import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
 
 /** `now` is in unix milliseconds; events are kept for `retentionDays`. */
 export function indexStore(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  database: IndexDatabase,
   { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
   const seconds = () => BigInt(Math.floor(now() / 1000))
@@ -183,11 +181,7 @@ const moveStatement = `with moved as (
   select 1 from moved`
 
 /** Changes the index in one transaction, while the steps of others wait. Returns false, and changes nothing, when the epoch is over. */
-function changeUnder(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  epoch: bigint,
-  change: (sql: Sql) => Promise<unknown>,
-): Promise<boolean> {
+function changeUnder(database: IndexDatabase, epoch: bigint, change: (sql: Sql) => Promise<unknown>): Promise<boolean> {
   return changeIndex(database, async (sql) => {
     if ((await sql.query(holdStatement, [epoch])).length === 0) return false
     await change(sql)
@@ -341,12 +335,12 @@ const compactStatements = [
 ]
 
 /** Deletes everything that came from the chain; the next leader begins anew. Registrations, taps, messages and keys stay. */
-export async function rebuildIndex(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<void> {
+export async function rebuildIndex(database: IndexDatabase): Promise<void> {
   // A reader that holds one of the tables may wait for another one.
   await retry(() => clearAll(database, null), { pausesMs: [100, 500, 2_000], isRetryable: isDeadlock })
 }
 
-async function clearAll(database: Pick<Database, 'query' | 'transaction' | 'dialect'>, epoch: bigint | null) {
+async function clearAll(database: IndexDatabase, epoch: bigint | null) {
   await keepTagsOfAllTaps(database)
   return changeIndex(database, (sql) => clear(sql, epoch))
 }

@@ -3,7 +3,7 @@ import { bytes, earlierClock, hex, numbers, seconds, texts, zeroHashSql } from '
 import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
-import { missingTokens } from './assets.ts'
+import { missingTokens } from './assets/rows.ts'
 import {
   expiredBefore,
   projectTransfers,
@@ -83,7 +83,6 @@ const columnsOf = (rows: readonly DueRow[]) => [
   texts(rows.map(({ id }) => id)),
 ]
 
-/** Reads all transfers of these tokens. */
 export function readTransfers(sql: Sql, tokenIds: readonly (bigint | string)[]): Promise<Transfer[]> {
   return sql.query<Transfer>(allStatement, [numbers(tokenIds)])
 }

@@ -1,17 +1,16 @@
 /** The tokens of a class (GTIN), for what its items have in common. */
 import type { Hex } from '@touchstone/verdict'
 import { hex } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
-import { wholeReads } from '../steps.ts'
+import { type IndexDatabase, wholeReads } from '../steps.ts'
 
 /** A token, and the metadata hash that the index has of it. */
-export type ClassItem = { readonly tokenId: bigint; readonly metadataHash: Hex }
+type ClassItem = { readonly tokenId: bigint; readonly metadataHash: Hex }
 export type ClassStore = ReturnType<typeof classStore>
 
 /** Items of a class that are looked at: an answer for a class of a million items must stay cheap. */
 const newest = 500
 
-export function classStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function classStore(database: IndexDatabase) {
   const whole = wholeReads(database)
   return {
     /** Returns one token for each metadata hash among the newest items of a class, the newest first. */

@@ -1,5 +1,6 @@
-/** Conditions on products (spec §4.9) as SQL over `asset`. */
+/** Conditions on products (spec §4.9) as SQL over `asset`. Distinct names are searched for a part, because products share them. */
 import { type Hex, reportFlags, type StateCode } from '@touchstone/verdict'
+import type { Sql } from '../../db/database.ts'
 
 /** Instants are RFC 3339 text, exact to the microsecond; `createdAfter` and `createdBefore` leave their own instant out. */
 export type ProductCondition =
@@ -19,24 +20,29 @@ export type ProductCondition =
 /** As the partial index has it. */
 const isFlagged = `state = 5 or (flags & ${reportFlags}) <> 0`
 
+const textColumns = { brand: 'brand', tagId: 'tag_id', gtin: 'gtin', serial: 'serial' }
+const listColumns = { brands: 'brand', names: 'name' }
+const bounds = {
+  updatedAfter: 'updated_at >',
+  updatedBefore: 'updated_at <',
+  createdAfter: 'created_at >',
+  createdBefore: 'created_at <',
+}
+
 /** Formats a condition over `asset`; its values are appended to `values`, never written into the text. An empty «and» holds, an empty «or» does not. */
 export function sqlOf(condition: ProductCondition, values: unknown[]): string {
   const parameter = (value: unknown, type: string) => `$${values.push(value)}::${type}`
   switch (condition.kind) {
     case 'brand':
-      return `brand = ${parameter(condition.value, 'text')}`
-    case 'brands':
-      return `brand = any(${parameter(condition.value, 'text[]')})`
     case 'tagId':
-      return `tag_id = ${parameter(condition.value, 'text')}`
+    case 'gtin':
+    case 'serial':
+      return `${textColumns[condition.kind]} = ${parameter(condition.value, 'text')}`
+    case 'brands':
+    case 'names':
+      return `${listColumns[condition.kind]} = any(${parameter(condition.value, 'text[]')})`
     case 'nameContains':
       return `name ilike ${parameter(partPattern(condition.value), 'text')}`
-    case 'names':
-      return `name = any(${parameter(condition.value, 'text[]')})`
-    case 'gtin':
-      return `gtin = ${parameter(condition.value, 'text')}`
-    case 'serial':
-      return `serial = ${parameter(condition.value, 'text')}`
     case 'tokens':
       return `token_id = any(${parameter(condition.value, 'text[]')}::numeric[])`
     case 'states':
@@ -48,13 +54,10 @@ export function sqlOf(condition: ProductCondition, values: unknown[]): string {
     case 'tagged':
       return condition.value ? 'tag_hash is not null' : 'tag_hash is null'
     case 'updatedAfter':
-      return `updated_at > ${parameter(condition.value, 'text')}::timestamptz`
     case 'updatedBefore':
-      return `updated_at < ${parameter(condition.value, 'text')}::timestamptz`
     case 'createdAfter':
-      return `created_at > ${parameter(condition.value, 'text')}::timestamptz`
     case 'createdBefore':
-      return `created_at < ${parameter(condition.value, 'text')}::timestamptz`
+      return `${bounds[condition.kind]} ${parameter(condition.value, 'text')}::timestamptz`
     // As text: the planner matches a partial index by the text of its condition.
     case 'verified':
       return condition.value ? 'verified' : 'not verified'
@@ -73,6 +76,27 @@ export function sqlOf(condition: ProductCondition, values: unknown[]): string {
 }
 
 /** Formats a pattern of «ilike» whose text stands for itself. */
-export function partPattern(part: string): string {
+function partPattern(part: string): string {
   return `%${part.replace(/[%_\\]/g, '\\$&')}%`
 }
+
+/** Returns the conditions that hold together. */
+export function partsOf(condition: ProductCondition): readonly ProductCondition[] {
+  return condition.kind === 'and' ? condition.of : [condition]
+}
+
+/** More names than these are not looked up one by one. So common a part is soon found in the order of the list. */
+const mostNames = 200
+
+/** Replaces a search by the names that it finds, where they are few. */
+export async function withNames(sql: Sql, condition: ProductCondition): Promise<ProductCondition> {
+  const parts = partsOf(condition)
+  const search = parts.find((part) => part.kind === 'nameContains')
+  if (search?.kind !== 'nameContains') return condition
+  const rows = await sql.query<{ name: string }>(namesStatement, [partPattern(search.value), mostNames + 1])
+  if (rows.length > mostNames) return condition
+  const named: ProductCondition = { kind: 'names', value: rows.map(({ name }) => name) }
+  return parts.length === 1 ? named : { kind: 'and', of: [named, ...parts.filter((part) => part !== search)] }
+}
+
+export const namesStatement = 'select name from product_name where name ilike $1::text limit $2'

@@ -1,7 +1,7 @@
 /** Products counted by brand, state, report or day (spec §4.9), from the sums that the index keeps. */
 import { countWithin } from '../../db/bounded-count.ts'
 import { createCostCheck } from '../../db/cost.ts'
-import type { Database } from '../../db/database.ts'
+import type { IndexDatabase } from '../steps.ts'
 
 export type ProductGroup = 'BRAND' | 'STATE' | 'FLAG' | 'DAY'
 
@@ -13,7 +13,7 @@ type GroupPage = Readonly<{ group: ProductGroup; after: string | null; descendin
 /** The brands that are counted; left out: all products. */
 type Brands = { readonly brands?: readonly string[] }
 
-export function groupStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function groupStore(database: IndexDatabase) {
   const assertCheap = createCostCheck(database)
   return {
     async page({ group, after, descending, limit, brands }: GroupPage): Promise<GroupRow[]> {

@@ -1,16 +1,15 @@
 /** The state of the index for its readers. It has the block that it is complete to, and its last comparison with the chain. */
 import { hex, instant } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
-import { wholeReads } from '../steps.ts'
+import { type IndexDatabase, wholeReads } from '../steps.ts'
 
 /** Times are RFC 3339 with microseconds, in UTC. `block` is null before the first, `comparedAt` before the first comparison. */
-export type IndexMeta = Readonly<{
+type IndexMeta = Readonly<{
   block: (BlockId & Readonly<{ timestamp: string }>) | null
   comparedAt: string | null
 }>
 
-export async function readMeta(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<IndexMeta> {
+export async function readMeta(database: IndexDatabase): Promise<IndexMeta> {
   const [row] = await wholeReads(database)((sql) =>
     sql.query<BlockId & { timestamp: string; comparedAt: string | null }>(metaStatement),
   )

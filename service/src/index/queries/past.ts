@@ -7,16 +7,16 @@ import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
 import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.ts'
 import { createCostCheck, readBriefly } from '../../db/cost.ts'
 import { bytes, hex, instant, numbers, seconds } from '../../db/columns.ts'
-import type { Database, Sql } from '../../db/database.ts'
+import type { Sql } from '../../db/database.ts'
 import type { AssetEvent } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { productTexts, withoutGaps } from '../assets.ts'
+import { withoutGaps } from '../assets/rows.ts'
+import { productTexts } from '../assets/texts.ts'
 import { readEvents } from '../history.ts'
 import { expiredBefore, projectAssets, projectTransfers } from '../project.ts'
-import { wholeReads } from '../steps.ts'
-import { withNames } from './names.ts'
-import type { ProductCondition } from './condition.ts'
+import { type IndexDatabase, wholeReads } from '../steps.ts'
+import { type ProductCondition, withNames } from './condition.ts'
 import {
   assertFewComparisons,
   columnsOf,
@@ -46,7 +46,7 @@ const mostTokens = 1_000
 
 /** `mostOfTokens` is for tests. */
 export function pastStore(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  database: IndexDatabase,
   { mostOfTokens = mostEvents }: { readonly mostOfTokens?: number } = {},
 ) {
   const isDistributed = database.dialect === 'citus'
@@ -124,7 +124,7 @@ export function pastStore(
             expiresAt: expiresAt === null ? null : formatSeconds(expiresAt),
             initiatedTx: initiatedTransaction,
             settledTx: settledTransaction,
-            messageHash: rest.messageHash === null || BigInt(rest.messageHash) === 0n ? null : rest.messageHash,
+            messageHash: orNull(rest.messageHash),
             at: block,
           }),
         )
@@ -222,9 +222,9 @@ async function pastAssets(sql: Sql, tokenIds: readonly string[], events: readonl
   const known = new Map(current.map((row) => [row.token_id, row]))
   const changes = projectAssets(events).filter(({ minted }) => minted !== null)
   const states = changes.map(withoutGaps)
-  const others = states.flatMap(({ tokenId, metadataHash: hash }) => {
-    const isOther = hash !== null && BigInt(hash) !== 0n && hash !== known.get(tokenId)?.metadataHash
-    return isOther ? [hash] : []
+  const others = states.flatMap(({ tokenId, metadataHash }) => {
+    const hash = orNull(metadataHash)
+    return hash === null || hash === known.get(tokenId)?.metadataHash ? [] : [hash]
   })
   const texts = await productTexts(sql, new Set(others))
   return states.flatMap((state) => {
@@ -232,8 +232,7 @@ async function pastAssets(sql: Sql, tokenIds: readonly string[], events: readonl
     if (row === undefined) return []
     const { metadataHash: _metadataHash, tagHash: presentTag, tappedTag, ...rest } = row
     const [metadataHash, tagHash] = [orNull(state.metadataHash), orNull(state.tagHash)]
-    const flags = state.flags ?? 0
-    const isGenuine = isAuthentic({ state: (state.state ?? 0) as StateCode, flags })
+    const isGenuine = isAuthentic({ state: state.state as StateCode, flags: state.flags })
     const isTapped = tagHash === presentTag ? row.tapped_at !== null : tagHash === tappedTag
     const commitment = row.tag_id !== null && row.tag_id === presentTag
     const own = metadataHash === row.metadataHash ? row : texts.get(metadataHash ?? '0x')
@@ -241,7 +240,7 @@ async function pastAssets(sql: Sql, tokenIds: readonly string[], events: readonl
       ...rest,
       owner: escaped(state.owner),
       state: state.state,
-      flags,
+      flags: state.flags,
       metadata_hash: escaped(metadataHash),
       tag_hash: escaped(tagHash),
       tag_id: commitment ? tagHash : row.tag_id,

@@ -5,9 +5,8 @@ import { briefReads, CostError, createCostCheck, maxPlanCost } from '../../db/co
 import { hex, instant } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
-import { wholeReads } from '../steps.ts'
-import { type ProductCondition, sqlOf } from './condition.ts'
-import { withNames } from './names.ts'
+import { type IndexDatabase, wholeReads } from '../steps.ts'
+import { partsOf, type ProductCondition, sqlOf, withNames } from './condition.ts'
 
 /** One row of `asset`. Times are RFC 3339 with microseconds, in UTC. */
 export type ProductRow = {
@@ -62,7 +61,7 @@ export type ProductPage = {
 
 export type ProductStore = ReturnType<typeof productStore>
 
-export function productStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+export function productStore(database: IndexDatabase) {
   const [whole, briefly] = [wholeReads(database), wholeReads(briefReads(database))]
   const isDistributed = database.dialect === 'citus'
   const columns = columnsOf(isDistributed)
@@ -158,7 +157,7 @@ export function productPageStatement(
 
 /** Takes the names out of a condition; null where it is about no names. */
 function namesOf(condition: ProductCondition): { names: readonly string[]; others: ProductCondition } | null {
-  const parts = condition.kind === 'and' ? condition.of : [condition]
+  const parts = partsOf(condition)
   const named = parts.find((part) => part.kind === 'names')
   if (named?.kind !== 'names') return null
   return { names: named.value, others: { kind: 'and', of: parts.filter((part) => part !== named) } }
@@ -166,7 +165,7 @@ function namesOf(condition: ProductCondition): { names: readonly string[]; other
 
 /** Splits a condition on several brands or states into one for each. An index over either keeps the order of one only. */
 function branchesOf(condition: ProductCondition): readonly ProductCondition[] {
-  const parts = condition.kind === 'and' ? condition.of : [condition]
+  const parts = partsOf(condition)
   const several = parts.find(({ kind }) => kind === 'brands') ?? parts.find(({ kind }) => kind === 'states')
   const each = several === undefined ? [] : eachOf(several)
   if (each.length === 0) return [condition]

@@ -3,9 +3,8 @@ import type { Hex } from '@touchstone/verdict'
 import { briefReads, createCostCheck } from '../../db/cost.ts'
 import { countWithin } from '../../db/bounded-count.ts'
 import { earlierClock, hex, instant } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
-import { wholeReads } from '../steps.ts'
+import { type IndexDatabase, wholeReads } from '../steps.ts'
 import { behindOf, type Keyset, type PastBlock } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
@@ -40,7 +39,7 @@ export type TransferFilter = Readonly<{
   brands?: readonly string[]
 }>
 /** A page from the row behind `after` on, the newest first unless it goes backward. */
-export type TransferPage = TransferFilter & {
+type TransferPage = TransferFilter & {
   readonly after: Keyset | null
   readonly backward?: boolean
   readonly limit: number
@@ -49,10 +48,7 @@ export type TransferPage = TransferFilter & {
 /** Product.transfers has no arguments and shows this many. */
 export const newestTransfers = 100
 
-export function transferStore(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  { now = Date.now }: { readonly now?: () => number } = {},
-) {
+export function transferStore(database: IndexDatabase, { now = Date.now }: { readonly now?: () => number } = {}) {
   const [whole, briefly] = [wholeReads(database), wholeReads(briefReads(database))]
   const assertCheap = createCostCheck(database)
   const rowsOf = (text: string, values: readonly unknown[], reads = whole) =>

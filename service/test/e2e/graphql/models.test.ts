@@ -1,7 +1,7 @@
 /** Models (GTIN) of other brands: what is shown of a model is what its newest items have alike. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { refreshAssetItem } from '../../../src/index/assets.ts'
+import { refreshAssetItem } from '../../../src/index/assets/registrations.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
 import { type Ask, askerIn } from '../../support/graphql/mutations.ts'
 import { refusalOf } from '../../support/index/transfers.ts'

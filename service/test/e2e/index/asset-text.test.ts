@@ -7,7 +7,7 @@ import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { until } from '../../support/wait.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
-import { createTextRefresh } from '../../../src/index/assets.ts'
+import { createTextRefresh } from '../../../src/index/assets/texts.ts'
 
 const textOf = (name: string) => {
   const body = JSON.stringify({ name })

@@ -27,7 +27,7 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
     'whether a batch has tags, before an operator replaces its keys',
   ],
   ['tap/revoked-taps.ts', 'where (uid, epoch) >', 'the taps of a batch that was revoked'],
-  ['index/taps.ts', 'where tag_hash = any', 'the taps of a batch that was revoked'],
+  ['index/assets/taps.ts', 'where tag_hash = any', 'the taps of a batch that was revoked'],
   [
     'tap/log/recorder.ts',
     'where tag_hash = any',
@@ -36,7 +36,7 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
   ['tap/log/queries.ts', 'from ${table} where', 'the log of taps, for a key with brands'],
   ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
   ['index/transfers.ts', "where status = 'pending'", 'offers that ran out'],
-  ['index/assets.ts', 'metadata_hash = $1', 'names of products whose metadata came late'],
+  ['index/assets/texts.ts', 'metadata_hash = $1', 'names of products whose metadata came late'],
   ['index/history.ts', 'with deleted as', 'a reorganisation'],
   ['index/history.ts', 'as time from history', 'tokens that changed lately, when the feed of events begins'],
   ['index/history.ts', 'where block_number between', 'the comparison of the index with the chain, block by block'],
@@ -44,8 +44,12 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
   ['index/snapshot.ts', 'from asset', 'the comparison of the index with the chain, token by token'],
   ['index/store.ts', 'select 1 from history where block_number >', 'events above the cursor, once for each leader'],
   ['index/store.ts', 'truncate', 'the rebuild of the index'],
-  ['index/assets.ts', 'order by t.token_id limit', 'the rebuild of the index'],
-  ['index/assets.ts', 'delete from asset_tap', 'an index that is built anew from another contract'],
+  ['index/assets/taps.ts', 'order by t.token_id limit', 'the rebuild of the index'],
+  [
+    'index/assets/taps.ts',
+    'delete from asset_tap where tag_hash is null',
+    'an index that is built anew from another contract',
+  ],
   ['privacy/personal-data.ts', 'with moves as', 'the search for the data of an owner, which a cluster refuses'],
   ['privacy/personal-data.ts', 'insert into subject_', 'the search for the data of an owner, which a cluster refuses'],
   [

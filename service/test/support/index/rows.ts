@@ -1,7 +1,7 @@
 /** Rows of the index for tests of what reads it, by SQL. */
 import type { AssetEvent } from '../../../src/domain/registry-event.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
-import { returned, withSums } from '../../../src/index/sums.ts'
+import { returned, withSums } from '../../../src/index/assets/sums.ts'
 
 export type AssetRow = {
   tokenId: bigint | number

@@ -2,7 +2,7 @@
  * The sums of products by brand, state, report and day, and their names (spec §4.9). Each statement that changes products adds its
  * differences, because a distributed table has no statement triggers.
  */
-import type { Sql } from '../db/database.ts'
+import type { Sql } from '../../db/database.ts'
 
 /** Returns what the triggers of earlier versions read: this transaction adds the sums itself. Call it before the first change. */
 export async function keepSums(sql: Sql): Promise<void> {
