@@ -11,7 +11,7 @@ const maxNoteLength = 300
 /** Open reports of one item. More say nothing new. */
 const mostOpen = 50
 
-export type DifferenceReport = {
+type DifferenceReport = {
   readonly id: string
   readonly tokenId: string
   readonly tapCounter: number

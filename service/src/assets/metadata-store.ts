@@ -4,7 +4,7 @@
  */
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
-import { hexToBytes } from 'viem/utils'
+import { hexToBytes } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 

@@ -60,7 +60,7 @@ function readAll(
 export type Erased = Readonly<Record<string, number>>
 
 /** `reference` is what the audit trail names instead of the person. */
-export type Erasure = Search & Readonly<{ actor: Actor; reference: string; dryRun: boolean }>
+type Erasure = Search & Readonly<{ actor: Actor; reference: string; dryRun: boolean }>
 
 /**
  * Erases what may go, and notes it in the audit trail. The events of taps stay in the outbox without their content, so that no position

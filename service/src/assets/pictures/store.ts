@@ -1,6 +1,7 @@
 /** Pictures of products in the database, under the SHA-256 of their bytes, and in memory before it. */
 import { hash as digest } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { hexToBytes } from '../../db/columns.ts'
 import type { Sql } from '../../db/database.ts'
 import { type EncodedPicture, type PictureForm, pictureTypes } from './limits.ts'
 
@@ -23,7 +24,7 @@ export function pictureStore(sql: Sql) {
       for (const { type, body } of forms) {
         const hash = digest('sha256', body)
         await sql.query('insert into picture (hash, type, body) values ($1, $2, $3) on conflict do nothing', [
-          new Uint8Array(Buffer.from(hash, 'hex')),
+          hexToBytes(`0x${hash}`),
           type,
           body,
         ])
@@ -37,7 +38,7 @@ export function pictureStore(sql: Sql) {
     async get(hash: string): Promise<PictureForm | null> {
       const [row] = await sql.query<{ type: string; body: Uint8Array }>(
         'select type, body from picture where hash = $1',
-        [new Uint8Array(Buffer.from(hash, 'hex'))],
+        [hexToBytes(`0x${hash}`)],
       )
       const type = pictureTypes.find((one) => one === row?.type)
       return row === undefined || type === undefined || digest('sha256', row.body) !== hash

@@ -8,7 +8,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 
-export type AnnouncementOptions = Readonly<{
+type AnnouncementOptions = Readonly<{
   /** WebSocket endpoints, asked in turn until one announces blocks. */
   urls: readonly string[]
   /** Called at most once in `gapMs`, whatever the provider sends. */

@@ -11,7 +11,7 @@ import type { Block } from '../rpc/block.ts'
 import type { Backfill } from './backfill.ts'
 import { type BlockRun, mostBlocks, present, type ReadBlocks, reorganised } from './realtime.ts'
 
-export type SyncOptions = Readonly<{
+type SyncOptions = Readonly<{
   source: RetryingSource
   store: IndexStore
   backfill: Backfill

@@ -5,6 +5,8 @@ import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 
 type ContractError = Extract<(typeof assetRegistryAbi)[number], { type: 'error' }>['name']
 
+const refused = ['REFUSED', 'The contract refused the call.'] as const
+
 /** One entry for each error of the contract, which the compiler checks. `$0` and `$1` are the error's values, `$state` names state `$1`. */
 const sentences = {
   AssetNotFound: ['ASSET_NOT_FOUND', 'Asset $0 does not exist.'],
@@ -44,13 +46,13 @@ const sentences = {
   InvalidSignature: ['INVALID_SIGNATURE', 'The signature does not fit the request, its signer or the current nonce.'],
   TransfersLocked: ['TRANSFERS_LOCKED', 'The registry has no direct transfers; use initiate and accept.'],
   AccessControlUnauthorizedAccount: ['ROLE_MISSING', 'The operator key does not hold the role that this step needs.'],
-  AccessControlBadConfirmation: ['REFUSED', 'The contract refused the call.'],
-  AccessControlEnforcedDefaultAdminDelay: ['REFUSED', 'The contract refused the call.'],
-  AccessControlEnforcedDefaultAdminRules: ['REFUSED', 'The contract refused the call.'],
-  AccessControlInvalidDefaultAdmin: ['REFUSED', 'The contract refused the call.'],
-  SafeCastOverflowedUintDowncast: ['REFUSED', 'The contract refused the call.'],
-  InvalidShortString: ['REFUSED', 'The contract refused the call.'],
-  StringTooLong: ['REFUSED', 'The contract refused the call.'],
+  AccessControlBadConfirmation: refused,
+  AccessControlEnforcedDefaultAdminDelay: refused,
+  AccessControlEnforcedDefaultAdminRules: refused,
+  AccessControlInvalidDefaultAdmin: refused,
+  SafeCastOverflowedUintDowncast: refused,
+  InvalidShortString: refused,
+  StringTooLong: refused,
 } as const satisfies Record<ContractError, readonly [code: string, sentence: string]>
 
 /** Reasons that do not come from the contract. */
@@ -61,7 +63,7 @@ const others = {
   FEE_TOO_HIGH: 'The chain asks for a higher fee than the service is willing to pay; repeat the request later.',
   IDEMPOTENCY_CONFLICT: 'This idempotency key was used for another request. Send a new one.',
   WITHDRAWN: 'The request was withdrawn before it was signed; repeat it.',
-  REFUSED: 'The contract refused the call.',
+  REFUSED: refused[1],
   REVERTED:
     'The transaction was mined but reverted: the asset changed before it. Use a new idempotency key to try again.',
   SUPERSEDED:

@@ -92,7 +92,6 @@ export async function awaitOutcome(
   return undefined
 }
 
-/** Parses a stored outcome. */
 export function parseOutcome({
   status,
   text,
