@@ -51,13 +51,12 @@ async function encode(file: Buffer): Promise<Encoded> {
     // The forms that browsers choose from are of one size. The fallback may be smaller: its box is the same.
     const [webp, avif] = await fitTogether(pixels, ['image/webp', 'image/avif'])
     const jpeg = (await isOpaque(pixels)) ? await fitTogether(pixels, ['image/jpeg']) : []
-    const forms = [avif, webp, ...jpeg].filter((form) => form !== undefined)
     if (avif === undefined || webp === undefined) return { ok: false, reason: 'it does not get small enough' }
     return {
       ok: true,
       width: webp.width,
       height: webp.height,
-      forms: forms.map(({ type, data }) => ({ type, data: data.toString('base64') })),
+      forms: [avif, webp, ...jpeg].map(({ type, data }) => ({ type, data: data.toString('base64') })),
     }
   } catch (error) {
     return { ok: false, reason: error instanceof Error ? (error.message.split('\n')[0] ?? '') : 'it cannot be decoded' }

@@ -133,9 +133,6 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return move(run, target, ancestor)
   }
 
-  /** Keeps the result of a comparison for all instances. */
-  const noteDifferences = (differences: number): Promise<void> => store.noteDifferences(epoch, differences)
-
   /** Returns false when another instance leads. A repair that was found on another branch is left out. */
   async function repair(found: IndexRepair): Promise<boolean> {
     const [block] = await source.blocksAt([found.at.number])
@@ -162,7 +159,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   async function move(run: BlockRun, target: Block | null, ancestor: BlockId | null): Promise<Progress> {
     const { events, blocks, to } = run
     const next: IndexCursor = { number: to.number, hash: to.hash, time: to.timestamp }
-    const rewindTo = ancestor === null ? null : ancestor.number
+    const rewindTo = ancestor?.number ?? null
     if (!(await store.apply({ epoch, from: cursor, rewindTo, events, blocks, to: next }))) return 'superseded'
     cursor = next
     onMove(next)
@@ -183,7 +180,8 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   return {
     cursor: () => cursor,
     repair,
-    noteDifferences,
+    /** Keeps the result of a comparison for all instances. */
+    noteDifferences: (differences: number): Promise<void> => store.noteDifferences(epoch, differences),
     /** Reads the head and moves towards it. Throws CHAIN_UNAVAILABLE and database errors; then no transaction is half done. */
     async step(): Promise<Progress> {
       const progress = await step()
