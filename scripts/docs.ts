@@ -9,7 +9,7 @@ import { parse } from 'yaml'
 import { completionCommand } from '../service/src/cli/completion.ts'
 import { type CommandRight, commandRights } from '../service/src/cli/session/command-rights.ts'
 import { localCommands } from '../service/src/cli/program.ts'
-import { storeCommands } from '../service/src/cli/store-commands.ts'
+import { loadStoreCommands } from '../service/src/cli/store-commands.ts'
 import { type Rule, rules } from '../service/src/graphql/access/rules.ts'
 import { errorRows } from '../service/src/lib/error-codes.ts'
 import { createLog } from '../service/src/lib/log.ts'
@@ -23,6 +23,7 @@ import { readOptions } from './options.ts'
 
 const folder = new URL('../docs/', import.meta.url)
 const local = await localCommands()
+const makeStoreCommands = await loadStoreCommands()
 
 /** Every source as it is and as it should be. */
 export function docsSources(): readonly { readonly name: string; readonly found: string; readonly wanted: string }[] {
@@ -135,7 +136,7 @@ function titleOf(name: string): string {
 
 function programs(): readonly Command[] {
   const nothing = () => Promise.resolve()
-  return [...local, completionCommand(new Command('touchstone')), ...storeCommands(nothing, () => {}, nothing)]
+  return [...local, completionCommand(new Command('touchstone')), ...makeStoreCommands(nothing, () => {}, nothing)]
 }
 
 function leavesOf(command: Command, before: string): string[][] {

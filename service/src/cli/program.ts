@@ -1,7 +1,6 @@
 /** The program `touchstone`. */
 import type { Command } from 'commander'
 import { runProgram } from './run-program.ts'
-import { runBareFromCli, runFromCli } from './session/session.ts'
 
 /** Commands that open no session, each with the import of its own file. Loading all files takes most of a second. */
 const local: Readonly<Record<string, () => Promise<Command>>> = {
@@ -21,11 +20,15 @@ export async function runCli(): Promise<void> {
   await runProgram(await commandsFor(process.argv[2]))
 }
 
-/** Loads the command that the first argument names. Any other argument, such as `--help`, loads all commands. */
+/** Loads what the first argument names: a command, a group, or nothing for the version. Any other argument loads all. */
 async function commandsFor(name = ''): Promise<readonly Command[]> {
+  if (name === '--version' || name === '-V') return []
   const load = Object.hasOwn(local, name) ? local[name] : undefined
   if (load !== undefined) return [await load()]
-  const { storeCommands } = await import('./store-commands.ts')
+  const { isStoreGroup, loadStoreCommands } = await import('./store-commands.ts')
+  const { runBareFromCli, runFromCli } = await import('./session/session.ts')
+  const isGroup = isStoreGroup(name)
+  const makeStoreCommands = await loadStoreCommands(isGroup ? name : undefined)
   const print = (line: string) => void process.stdout.write(`${line}\n`)
-  return [...(await localCommands()), ...storeCommands(runFromCli, print, runBareFromCli)]
+  return [...(isGroup ? [] : await localCommands()), ...makeStoreCommands(runFromCli, print, runBareFromCli)]
 }

@@ -2,52 +2,61 @@
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../app/config/config.ts'
 import type { Service } from '../app/service.ts'
-import { approvalCommand } from './approval.ts'
-import { auditCommand } from './audit.ts'
-import { privacyCommand } from './privacy.ts'
-import { attestCommand } from './keys/attestation.ts'
-import { assetCommand } from './asset/asset.ts'
 import type { RunCommand } from './session/data-directory-lock.ts'
-import { backupCommand } from './database/backup.ts'
-import { restoreCommand } from './database/restore.ts'
 import { type RunBare, runWithin, type RunWork, sessionBase } from './session/session.ts'
 import { formatError } from './session/output.ts'
-import { keyCommand } from './keys/api.ts'
-import { hsmCommand } from './keys/hsm.ts'
-import { issuerCommand } from './keys/issuer.ts'
-import { indexCommand } from './chain-index.ts'
-import { chainCommand } from './chain-roles.ts'
-import { exportCommand } from './export.ts'
-import { paymentsCommand } from './payments/payments.ts'
-import { migrateCommand } from './database/migrate.ts'
-import { productCommand } from './product/product.ts'
-import { reportCommand } from './report.ts'
-import { tagCommand } from './tag/tag.ts'
 
-export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {
-  return [
-    tagCommand(run, print),
-    assetCommand(run),
-    productCommand(run),
-    reportCommand(run),
-    indexCommand(run),
-    chainCommand(run),
-    exportCommand(run),
-    keyCommand(run),
-    hsmCommand(print),
-    approvalCommand(run),
-    auditCommand(run),
-    privacyCommand(run),
-    issuerCommand(run),
-    attestCommand(run),
-    paymentsCommand(run),
-    migrateCommand(runBare),
-    backupCommand(runBare),
-    restoreCommand(runBare),
-  ]
+type MakeGroup = (run: RunWork, print: (line: string) => void, runBare: RunBare) => Command
+
+/** The groups of commands, each with the import of its own file. Loading all files takes most of a second. */
+const groups: Readonly<Record<string, () => Promise<MakeGroup>>> = {
+  tag: async () => (await import('./tag/tag.ts')).tagCommand,
+  asset: async () => (await import('./asset/asset.ts')).assetCommand,
+  product: async () => (await import('./product/product.ts')).productCommand,
+  report: async () => (await import('./report.ts')).reportCommand,
+  index: async () => (await import('./chain-index.ts')).indexCommand,
+  chain: async () => (await import('./chain-roles.ts')).chainCommand,
+  export: async () => (await import('./export.ts')).exportCommand,
+  key: async () => (await import('./keys/api.ts')).keyCommand,
+  hsm: async () => {
+    const { hsmCommand } = await import('./keys/hsm.ts')
+    return (_run, print) => hsmCommand(print)
+  },
+  approval: async () => (await import('./approval.ts')).approvalCommand,
+  audit: async () => (await import('./audit.ts')).auditCommand,
+  privacy: async () => (await import('./privacy.ts')).privacyCommand,
+  issuer: async () => (await import('./keys/issuer.ts')).issuerCommand,
+  attest: async () => (await import('./keys/attestation.ts')).attestCommand,
+  payments: async () => (await import('./payments/payments.ts')).paymentsCommand,
+  migrate: async () => bare((await import('./database/migrate.ts')).migrateCommand),
+  backup: async () => bare((await import('./database/backup.ts')).backupCommand),
+  restore: async () => bare((await import('./database/restore.ts')).restoreCommand),
 }
 
-export function commandRunner({ config, service }: { readonly config: Config; readonly service: Service }): RunCommand {
+function bare(make: (run: RunBare) => Command): MakeGroup {
+  return (_run, _print, runBare) => make(runBare)
+}
+
+export function isStoreGroup(name: string): boolean {
+  return Object.hasOwn(groups, name)
+}
+
+/** Loads one group, or all. Returns the function that makes the commands, which loads nothing more. */
+export async function loadStoreCommands(only?: string) {
+  const loads = Object.entries(groups).flatMap(([name, load]) => (only === undefined || name === only ? [load()] : []))
+  const makers = await Promise.all(loads)
+  return (...runs: Parameters<MakeGroup>): Command[] => makers.map((make) => make(...runs))
+}
+
+/** All groups are loaded before this resolves: an upgrade of the files on disk never changes a service that runs. */
+export async function commandRunner({
+  config,
+  service,
+}: {
+  readonly config: Config
+  readonly service: Service
+}): Promise<RunCommand> {
+  const makeCommands = await loadStoreCommands()
   const { components, urls } = service
   const base = sessionBase(config, urls.verification, { store: components, chain: components })
   return async (argv, io) => {
@@ -59,7 +68,7 @@ export function commandRunner({ config, service }: { readonly config: Config; re
     const runBare: RunBare = async (work) => {
       exit = (await work({ io, config, running: components.database })) ?? 0
     }
-    for (const command of storeCommands(run, io.out, runBare)) program.addCommand(command)
+    for (const command of makeCommands(run, io.out, runBare)) program.addCommand(command)
     try {
       await runWithin(program, argv, io)
       return exit

@@ -104,7 +104,7 @@ async function dev(): Promise<void> {
     rpcUrl: chain.url,
     dataDir,
   })
-  lock.serve(commandRunner({ config, service }))
+  lock.serve(await commandRunner({ config, service }))
   opened.defer(() => lock.stop())
   signals.started()
   process.stdout.write(text)

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { Command } from 'commander'
 import { completionCommand } from '../completion.ts'
 import { localCommands } from '../program.ts'
-import { storeCommands } from '../store-commands.ts'
+import { isStoreGroup, loadStoreCommands } from '../store-commands.ts'
 import { defineCommand, defineGroup, inSession, subjectOf } from './command.ts'
 import { commandRights } from './command-rights.ts'
 import { runWithin } from './session.ts'
@@ -17,7 +17,7 @@ function namesOf(command: Command, before: readonly string[] = []): string[] {
 }
 
 const nothing = () => Promise.resolve()
-const inStore = storeCommands(nothing, () => {}, nothing)
+const inStore = (await loadStoreCommands())(nothing, () => {}, nothing)
 
 describe('the rights of the local user', () => {
   it('are stated for every command, and for none that does not exist', async () => {
@@ -51,5 +51,19 @@ describe('the rights of the local user', () => {
       '',
       '',
     ])
+  })
+})
+
+describe('the groups of commands', () => {
+  it('are loaded alone by their own names', async () => {
+    for (const name of inStore.map((command) => command.name())) {
+      assert.ok(isStoreGroup(name), name)
+      const makeCommands = await loadStoreCommands(name)
+      assert.deepEqual(
+        makeCommands(nothing, () => {}, nothing).map((command) => command.name()),
+        [name],
+      )
+    }
+    for (const name of ['', 'help', 'constructor', '--help']) assert.ok(!isStoreGroup(name), name)
   })
 })

@@ -8,14 +8,15 @@ import { completionCommand } from '../../../src/cli/completion.ts'
 import { localCommands } from '../../../src/cli/program.ts'
 import { runWithin } from '../../../src/cli/session/session.ts'
 import { captureIo, cli, type Ran, touchstone } from '../../support/processes/cli.ts'
-import { storeCommands } from '../../../src/cli/store-commands.ts'
+import { loadStoreCommands } from '../../../src/cli/store-commands.ts'
 
+const makeStoreCommands = await loadStoreCommands()
 const opensNothing = () => Promise.reject(new Error('a session was opened'))
 
 async function run(...argv: string[]): Promise<Ran> {
   const { io, ran } = captureIo('/')
   const program = new Command('touchstone')
-  for (const command of storeCommands(opensNothing, io.out, opensNothing)) program.addCommand(command)
+  for (const command of makeStoreCommands(opensNothing, io.out, opensNothing)) program.addCommand(command)
   const exit = await runWithin(program, argv, io).then(
     () => 0,
     (error: unknown) => {
@@ -41,7 +42,7 @@ function helpOf(command: Command): string {
 }
 
 const local = await localCommands()
-const leaves = storeCommands(opensNothing, () => {}, opensNothing).flatMap((command) => leavesOf(command))
+const leaves = makeStoreCommands(opensNothing, () => {}, opensNothing).flatMap((command) => leavesOf(command))
 
 describe('the help of touchstone', () => {
   it('covers every command that the handbook names', () => {
@@ -89,7 +90,7 @@ describe('the help of touchstone', () => {
       return [...(isWork && !own ? [path] : []), ...command.commands.flatMap((child) => lacks(child, path))]
     }
     const all = local.filter((command) => !['dev', 'serve'].includes(command.name()))
-    const inStore = storeCommands(opensNothing, () => {}, opensNothing)
+    const inStore = makeStoreCommands(opensNothing, () => {}, opensNothing)
     // These print JSON Lines anyway.
     assert.deepEqual(
       [...all, ...inStore].flatMap((command) => lacks(command, '')),

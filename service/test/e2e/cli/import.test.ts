@@ -251,7 +251,7 @@ describe('touchstone tag import', () => {
     const before = await supply()
     await write('long.csv', 'uid,batch', ...Array.from({ length: 450 }, (_, n) => `${uidOf(1_000 + n)},b`))
     const stopping = new AbortController()
-    const runner = commandRunner({ config: readConfig(world.settings), service: world })
+    const runner = await commandRunner({ config: readConfig(world.settings), service: world })
     const said: string[] = []
     const io = { out: (line: string) => void said.push(line), cwd: world.settings.DATA_DIR, signal: stopping.signal }
     const exit = await runner(['tag', 'import', 'long.csv', '--mint'], {

@@ -152,7 +152,7 @@ describe('touchstone payments', () => {
     let [waiting, printed] = [0, 0]
     const { commandRunner } = await import('../../../src/cli/store-commands.ts')
     const { readConfig } = await import('../../../src/app/config/config.ts')
-    const command = commandRunner({ config: readConfig(world.settings), service: world })
+    const command = await commandRunner({ config: readConfig(world.settings), service: world })
     const counts: number[] = []
     const exit = await command(['payments', 'export'], {
       out: () => void (printed += 1),

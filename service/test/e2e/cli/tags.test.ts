@@ -208,7 +208,7 @@ describe('touchstone tag', () => {
     const service = { ...world, components: { ...components, tags: { ...tags, batch } } }
     const config = readConfig(world.settings)
     const { io, ran } = captureIo(world.settings.DATA_DIR)
-    const { exit, err } = ran(await commandRunner({ config, service })(['tag', 'batch', 'retire', 'raced'], io))
+    const { exit, err } = ran(await (await commandRunner({ config, service }))(['tag', 'batch', 'retire', 'raced'], io))
     assert.equal(exit, 1)
     assert.match(err, /Batch raced is revoked; with --lift-revocation/)
     assert.ok((await batchesOf()).includes('raced revoked empty'))

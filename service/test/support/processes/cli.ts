@@ -8,7 +8,7 @@ import { Command, CommanderError } from 'commander'
 import { type CommandIo, runInService } from '../../../src/cli/session/control-client.ts'
 import { runAlone, type RunBare, runWithin, type RunWork } from '../../../src/cli/session/session.ts'
 import { formatError } from '../../../src/cli/session/output.ts'
-import { commandRunner, storeCommands } from '../../../src/cli/store-commands.ts'
+import { commandRunner, loadStoreCommands } from '../../../src/cli/store-commands.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { World } from '../world.ts'
 import { children, killChildren } from './kill.ts'
@@ -33,9 +33,10 @@ export function assertionsOf(run: (...argv: string[]) => Promise<Ran>) {
 
 /** Runs commands within a world. `cwd` is the folder of relative file names. */
 export function commandsOf(world: World) {
-  const run = commandRunner({ config: readConfig(world.settings), service: world })
+  const runner = commandRunner({ config: readConfig(world.settings), service: world })
   return async (...argv: string[]): Promise<Ran> => {
     const { io, ran } = captureIo(world.settings.DATA_DIR)
+    const run = await runner
     return ran(await run(argv, io))
   }
 }
@@ -163,7 +164,8 @@ async function runHere(
   const { run, runBare } = runsOf(io)
   let exit = 0
   const program = new Command('touchstone')
-  const commands = storeCommands(
+  const makeCommands = await loadStoreCommands()
+  const commands = makeCommands(
     async (work) => void (exit = (await run(work)) ?? 0),
     io.out,
     async (work) => void (exit = (await runBare(work)) ?? 0),
