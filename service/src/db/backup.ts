@@ -3,6 +3,8 @@
  * transaction of the caller. Both engines write the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is passed
  * on as PostgreSQL wrote it, never parsed.
  */
+import pg from 'pg'
+import { hex } from './columns.ts'
 import type { Database, Sql } from './database.ts'
 import { appliedMigrations, isTextOf, migrateWithin, type Migration, readMigrations } from './migrate.ts'
 
@@ -28,6 +30,8 @@ type BackupWriter = Readonly<{
 
 /** A row has at most 125 kB: a picture in hex. */
 const rowsAtOnce = 100
+
+const quoted = pg.escapeIdentifier
 
 export async function dumpDatabase(database: Pick<Database, 'transaction'>, writer: BackupWriter): Promise<void> {
   await database.transaction(async (sql) => {
@@ -64,7 +68,7 @@ async function schemaOf(sql: Sql): Promise<SchemaHead> {
   const migrations = [...(await appliedMigrations(sql))].map(([name, checksum]) => ({ name, checksum }))
   const hasIndex = (await tablesOf(sql)).includes('index_cursor')
   const [cursor] = hasIndex
-    ? await sql.query<{ contract: string }>(`select '0x' || encode(contract, 'hex') as contract from index_cursor`)
+    ? await sql.query<{ contract: string }>(`select ${hex('contract')} as contract from index_cursor`)
     : []
   return { migrations, contract: cursor?.contract ?? null }
 }
@@ -106,10 +110,6 @@ function columnsOf(sql: Sql, table: string): Promise<{ name: string; sequence: s
      from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
     [quoted(table)],
   )
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }
 
 /** Returns the reason why this program cannot restore a backup of that schema; `null` when it can. */

@@ -4,6 +4,9 @@
  */
 import type { Hex } from '@touchstone/verdict'
 
+/** Runs one statement and returns its rows. */
+export type SqlQuery = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
+
 /** Formats an array of numbers, or of decimal texts. */
 export function numbers(values: readonly (number | bigint | string | null)[]): string {
   let text = ''

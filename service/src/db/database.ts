@@ -2,12 +2,13 @@
  * The database: PGlite in the data folder (default) or PostgreSQL 15+ by URL. Both return the same types: int8 as bigint, numeric and
  * timestamptz as text, bytea as Uint8Array.
  */
+import type { SqlQuery } from './columns.ts'
 import type { HeldLock, Lock } from './locks.ts'
 import { openPglite } from './pglite.ts'
 import { openPostgres, type PostgresOptions, type TransactionOptions } from './postgres/pool.ts'
 import { tracedDatabase } from './traced.ts'
 
-export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
+export type Sql = { query: SqlQuery }
 
 export type Database = Sql & {
   /** `citus`: PostgreSQL whose tables are distributed over a cluster. */

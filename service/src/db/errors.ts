@@ -50,6 +50,11 @@ export function serverFailure(error: unknown): ServiceError {
   return new ServiceError('DATABASE_UNAVAILABLE', `PostgreSQL ended a statement: ${reasonOf(error)}`, { cause: error })
 }
 
+/** The role lacks a right that the statement needs. */
+export function isMissingRight(error: unknown): boolean {
+  return sqlState(error) === '42501'
+}
+
 /** PostgreSQL answers, and has no connection left for this role. */
 export function isOutOfConnections(error: unknown): boolean {
   return hasState(error, '53300')

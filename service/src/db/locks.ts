@@ -21,21 +21,25 @@ export const locks = {
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */
 export const accountLock = (number: number): Lock => [84532003, number]
 
+const holderClass = 84532004
+
 /** Returns the session lock of a process that settles payments; `number` is drawn at its start, above 0. */
-export const holderLock = (number: number): Lock => [84532004, number]
+export const holderLock = (number: number): Lock => [holderClass, number]
+
+/** SQL for whether a lock is of this database. */
+const isHere = 'database = (select oid from pg_database where datname = current_database())'
 
 /**
  * Returns the SQL condition that some session holds the lock of the number in `column`, null for none. PostgreSQL counts the cost of a list
  * of locks once, and that of `exists` for each row: from a few thousand on it would compile the statement, which takes a second.
  */
 export const isLockHeld = (column: string): string =>
-  `${column}::bigint::oid in (select objid from pg_locks where locktype = 'advisory' and granted and classid = 84532004
-     and database = (select oid from pg_database where datname = current_database()))`
+  `${column}::bigint::oid in (select objid from pg_locks where locktype = 'advisory' and granted and classid = ${holderClass} and ${isHere})`
 
 /** Returns the statement for the transactions that share a lock. It needs no lock itself. */
 export const holdersStatement = ([first, second]: Lock): string =>
   `select virtualtransaction as holder from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
-     and classid = ${first} and objid = ${second} and database = (select oid from pg_database where datname = current_database())`
+     and classid = ${first} and objid = ${second} and ${isHere}`
 
 /** Returns the statement that says whether no session holds a lock. */
 export const freeStatement = ([first, second]: Lock): string =>
@@ -43,8 +47,8 @@ export const freeStatement = ([first, second]: Lock): string =>
 
 /** Selects whether a service holds a lock of this database: one that leads the index, or a gateway. Others cannot be seen. */
 export const serviceStatement = `select exists (select from pg_locks where locktype = 'advisory' and granted
-     and ((classid = ${locks.indexLeader[0]} and objid = ${locks.indexLeader[1]}) or classid = 84532004)
-     and database = (select oid from pg_database where datname = current_database())) as runs`
+     and ((classid = ${locks.indexLeader[0]} and objid = ${locks.indexLeader[1]}) or classid = ${holderClass})
+     and ${isHere}) as runs`
 
 /** Returns the statement that waits for a lock and holds it until the transaction ends. */
 export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../lib/async/retry.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Database, Sql } from './database.ts'
-import { isDeadlock, isLockTimeout, sqlState } from './errors.ts'
+import { isDeadlock, isLockTimeout, isMissingRight } from './errors.ts'
 import { locks, lockStatement } from './locks.ts'
 
 /** `undo` is the script that takes the migration back, where that loses nothing that cannot be derived again. */
@@ -180,7 +180,7 @@ async function withLocks<T>(
       onWaiting?.(name, reportedMs)
     },
   }).catch((error: unknown) => {
-    if (sqlState(error) === insufficientPrivilege)
+    if (isMissingRight(error))
       throw new Error(
         `${name} needs a right that this role lacks: ${reasonOf(error)}. Nothing of it was changed. Run touchstone migrate as the owner of the tables, who may create in the schema and in the database.`,
         { cause: error },
@@ -192,8 +192,6 @@ async function withLocks<T>(
     )
   })
 }
-
-const insufficientPrivilege = '42501'
 
 function* randomPauses(): Generator<number, never> {
   for (;;) yield 300 + Math.random() * 700

@@ -15,13 +15,7 @@ type ListDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
 export type ReplicaStats = Readonly<{ up: boolean; reads: Readonly<Record<'replica' | 'primary', number>> }>
 
-export type ReadReplica = Readonly<{
-  database: ListDatabase
-  stats: () => ReplicaStats
-  /** Begins to check the replica; until then the first database answers. */
-  start: () => void
-  close: () => Promise<void>
-}>
+export type ReadReplica = ReturnType<typeof createReadReplica>
 
 /** The replica is left out when it lacks what the first database had so long ago, in milliseconds. */
 const maxLagMs = 5_000
@@ -44,7 +38,7 @@ export function createReadReplica({
   /** Monotonic milliseconds. */
   readonly now?: () => number
   readonly checkMs?: number
-}): ReadReplica {
+}) {
   const reads = { replica: 0, primary: 0 }
   const closing = new AbortController()
   let replica: Database | undefined
@@ -110,15 +104,17 @@ export function createReadReplica({
     return from(primary)
   }
 
+  const lists: ListDatabase = {
+    dialect: primary.dialect,
+    query: (text, values) => read((database) => database.query(text, values)),
+    transaction: (run) => read((database) => database.transaction(run)),
+  }
   return {
-    database: {
-      dialect: primary.dialect,
-      query: (text, values) => read((database) => database.query(text, values)),
-      transaction: (run) => read((database) => database.transaction(run)),
-    },
-    stats: () => ({ up: state === 'up', reads: { ...reads } }),
+    database: lists,
+    stats: (): ReplicaStats => ({ up: state === 'up', reads: { ...reads } }),
+    /** Begins to check the replica; until then the first database answers. */
     start: () => void (checking ??= keepChecking()),
-    async close() {
+    async close(): Promise<void> {
       closing.abort()
       await checking
       await replica?.close()

@@ -1,25 +1,25 @@
 /** The statements of a database as spans. A span has the verbs and tables of its statement: neither its text nor its values. */
+import type { SqlQuery } from './columns.ts'
 import type { TransactionOptions } from './postgres/pool.ts'
 import { currentSpan, type SpanOptions, traced } from '../lib/async/span.ts'
 
-type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 type Traceable = {
   readonly dialect: string
-  readonly query: Query
-  readonly transaction: <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions) => Promise<T>
+  readonly query: SqlQuery
+  readonly transaction: <T>(run: (sql: { query: SqlQuery }) => Promise<T>, options?: TransactionOptions) => Promise<T>
 }
 
 export function tracedDatabase<D extends Traceable>(database: D): D {
   const system = { 'db.system.name': 'postgresql', 'touchstone.database': database.dialect }
   const spanOf = (name: string): SpanOptions => ({ name, kind: 'client', attributes: system })
   const on =
-    (query: Query): Query =>
+    (query: SqlQuery): SqlQuery =>
     (text, values) =>
       currentSpan() === undefined ? query(text, values) : traced(spanOf(summaryOf(text)), () => query(text, values))
   return {
     ...database,
     query: on(database.query),
-    transaction: <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions): Promise<T> =>
+    transaction: <T>(run: (sql: { query: SqlQuery }) => Promise<T>, options?: TransactionOptions): Promise<T> =>
       currentSpan() === undefined
         ? database.transaction(run, options)
         : traced(spanOf('transaction'), () => database.transaction(({ query }) => run({ query: on(query) }), options)),

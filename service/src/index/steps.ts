@@ -3,7 +3,7 @@
  * shards may see half of it: readers answer only where no step was under way from their first look to their last. One PostgreSQL and
  * PGlite have a snapshot for each statement, and nothing more is asked there.
  */
-import { finishCommits, isCommittedEverywhere } from '../db/cluster/commits.ts'
+import { finishCommits, isCommittedEverywhere } from '../db/cluster/nodes.ts'
 import { hex } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'

@@ -4,7 +4,7 @@
  */
 import { type Actor, appendAudit, type AuditBody, auditText } from '../../db/audit.ts'
 import { countWithin } from '../../db/bounded-count.ts'
-import { instant, isRecent } from '../../db/columns.ts'
+import { hex, instant, isRecent } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { ApprovalAct } from '../rights.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -135,7 +135,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
 
     /** Returns a page, the newest first. */
     page: async (filter: ApprovalFilter, { after, backward, limit }: Page): Promise<Approval[]> => {
-      const { conditions, values } = conditionsOf(filter, await visibleTokens(database, filter))
+      const { conditions, values } = await conditionsOf(database, filter)
       const [direction, behind] = backward ? ['asc', '>'] : ['desc', '<']
       if (after !== null)
         conditions.push(
@@ -146,7 +146,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
       return database.query<Approval>(text, values)
     },
     count: async (filter: ApprovalFilter): Promise<number | null> => {
-      const { conditions, values } = conditionsOf(filter, await visibleTokens(database, filter))
+      const { conditions, values } = await conditionsOf(database, filter)
       return countWithin(database, `select from ${source} where ${conditions.join(' and ')}`, values)
     },
   }
@@ -200,9 +200,8 @@ function noteStep(
   )
 }
 
-/** Returns the tokens of requests that a key with brands sees; null for any. Products may be on other servers than requests. */
-async function visibleTokens(sql: Sql, { brands = null }: ApprovalFilter): Promise<readonly string[] | null> {
-  if (brands === null) return null
+/** Returns the tokens of requests that a key with brands sees. Products may be on other servers than requests. */
+async function visibleTokens(sql: Sql, brands: readonly string[]): Promise<readonly string[]> {
   const asked = await sql.query<{ subject: string }>(recycledStatement, [mostRecycled])
   const rows = await sql.query<{ id: string }>(ofBrandsStatement, [asked.map(({ subject }) => subject), brands])
   return rows.map(({ id }) => id)
@@ -215,11 +214,12 @@ const ofBrandsStatement = `select token_id::text as id from asset
   where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
 
 /** An act on a batch or a key is of no brand: a key with brands does not see it. */
-function conditionsOf({ status }: ApprovalFilter, tokens: readonly string[] | null) {
+async function conditionsOf(sql: Sql, { status, brands = null }: ApprovalFilter) {
   const values: unknown[] = []
   const conditions = ['true']
   if (status !== undefined) conditions.push(`${statusColumn} = $${values.push(status)}`)
-  if (tokens !== null) conditions.push(`a.act = 'recycle' and a.subject = any($${values.push(tokens)}::text[])`)
+  if (brands !== null)
+    conditions.push(`a.act = 'recycle' and a.subject = any($${values.push(await visibleTokens(sql, brands))}::text[])`)
   return { conditions, values }
 }
 
@@ -235,7 +235,7 @@ const statusColumn = `case
 
 const columns = `a.id, a.pk, a.act, a.subject, a.facts, ${statusColumn} as status, a.requested_by as "requestedBy",
   ${instant('a.requested_at')} as "requestedAt", ${instant('a.expires_at')} as "expiresAt", a.decided_by as "decidedBy",
-  ${instant('a.decided_at')} as "decidedAt", a.failure, '0x' || encode(o.tx_hash, 'hex') as "txHash"`
+  ${instant('a.decided_at')} as "decidedAt", a.failure, ${hex('o.tx_hash')} as "txHash"`
 
 const insertStatement = `insert into approval (id, act, subject, request_key, facts, requested_by, expires_at)
   values ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7 * interval '1 hour') on conflict do nothing returning id`

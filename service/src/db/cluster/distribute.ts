@@ -4,6 +4,7 @@
  */
 import type { Database, Sql } from '../database.ts'
 import { freeStatement, locks } from '../locks.ts'
+import { hasCitus } from './nodes.ts'
 
 /** `column` is the distribution column; tables of one `group` have the rows of equal values on one shard. `null`: a copy on every node. */
 type Distribution = Readonly<{
@@ -98,7 +99,7 @@ export type Cluster = Readonly<{
 
 /** Returns what is distributed; null where the database is no coordinator of Citus. */
 export async function readCluster(sql: Sql): Promise<Cluster | null> {
-  if ((await sql.query(`select 1 from pg_extension where extname = 'citus'`)).length === 0) return null
+  if (!(await hasCitus(sql.query))) return null
   const [row] = await sql.query<{ nodes: number }>(nodesStatement)
   const tables = await sql.query<Cluster['tables'][number]>(tablesStatement)
   const known = new Set(tables.map(({ name }) => name))

@@ -3,6 +3,7 @@
  * or the database has. A pooler rejects that, so that they are checked when the database is opened.
  */
 import pg from 'pg'
+import type { SqlQuery } from '../columns.ts'
 
 /** A setting or the encoding of the database makes answers wrong. `remedy` mends it. */
 export class UnfitDatabaseError extends Error {
@@ -38,7 +39,6 @@ export class PinnedClient extends pg.Client {
   }
 }
 
-type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 /** `place` is empty, or a worker of a cluster. */
 type Look = Readonly<{ settings: Record<string, string>; name: string; target: string; place: string }>
 
@@ -51,7 +51,7 @@ const workersStatement = `select l.settings, l.name, l.target, format(' at %s:%s
   from run_command_on_workers($1) w, json_to_record(w.result::json) l(settings json, name text, target text) where w.success`
 
 /** Throws UnfitDatabaseError, also for a worker of a Citus cluster: it runs statements by settings of its own. */
-export async function assertFit(query: Query, dialect: 'postgres' | 'citus'): Promise<void> {
+export async function assertFit(query: SqlQuery, dialect: 'postgres' | 'citus'): Promise<void> {
   const looks = await query<Look>(lookStatement)
   if (dialect === 'citus')
     looks.push(...(await query<Look>(workersStatement, [`select row_to_json(look) from (${lookStatement}) look`])))

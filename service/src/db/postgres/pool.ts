@@ -3,7 +3,8 @@ import { Socket } from 'node:net'
 import { types } from '@electric-sql/pglite'
 import pg from 'pg'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
-import { isOfLostNode } from '../cluster/lost-nodes.ts'
+import { hasCitus, isOfLostNode } from '../cluster/nodes.ts'
+import type { SqlQuery } from '../columns.ts'
 import { isLimit, isOfServer, serverFailure } from '../errors.ts'
 import type { Lock } from '../locks.ts'
 import { assertFit, PinnedClient } from './fitness.ts'
@@ -23,8 +24,6 @@ export type PostgresOptions = {
 /** `statementTimeoutMs` is the limit of each statement of one transaction; the default is that of all statements. */
 export type TransactionOptions = { readonly statementTimeoutMs?: number }
 
-type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
-
 /**
  * Opens a pool. Throws what the driver throws, PooledSessionError where `directUrl` leads to a pooler, OtherDatabaseError where it leads to
  * another database, and UnfitDatabaseError for settings that would change answers.
@@ -43,28 +42,29 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
     }
   }
   const check = async () => {
-    if (directUrl === undefined) return
-    const isOne = await inOwnSession(sessionServers, (session) => pools.use((pool) => isOneDatabase(on(pool), session)))
+    const isOne =
+      directUrl === undefined ||
+      (await inOwnSession(sessionServers, (session) => pools.use((pool) => isOneDatabase(on(pool), session))))
     if (!isOne) throw new OtherDatabaseError('DATABASE_DIRECT_URL')
-  }
-  const dialect = await check()
-    .then(() =>
-      pools.use(async (pool) => {
-        const found = await dialectOf(on(pool))
-        await assertFit(on(pool), found)
-        return found
-      }),
-    )
-    .catch(async (error: unknown) => {
-      await pools.close()
-      throw error
+    return pools.use(async (pool) => {
+      const found = await dialectOf(on(pool))
+      await assertFit(on(pool), found)
+      return found
     })
+  }
+  const dialect = await check().catch(async (error: unknown) => {
+    await pools.close()
+    throw error
+  })
   return {
     dialect,
     query: <Row>(text: string, values?: readonly unknown[]) => pools.use((pool) => on(pool)<Row>(text, values)),
     exec: (script: string) => pools.use(async (pool) => void (await pool.query(script).catch(rethrow))),
-    transaction: async <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions): Promise<T> => {
-      const { client, url: server } = await pools.use(async (pool, url) => ({ client: await connectTo(pool), url }))
+    transaction: async <T>(run: (sql: { query: SqlQuery }) => Promise<T>, options?: TransactionOptions): Promise<T> => {
+      const { client, url: server } = await pools.use(async (pool, url) => ({
+        client: await pool.connect().catch(rethrow),
+        url,
+      }))
       return pools.watch(server, transactionOn(client, run, options))
     },
     listen: (channel: string, onNotice: () => void) => {
@@ -83,19 +83,15 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
 }
 
 /** A cluster whose tables are not distributed yet takes the statements of PostgreSQL. */
-async function dialectOf(query: Query): Promise<'postgres' | 'citus'> {
-  if ((await query(`select 1 from pg_extension where extname = 'citus'`)).length === 0) return 'postgres'
+async function dialectOf(query: SqlQuery): Promise<'postgres' | 'citus'> {
+  if (!(await hasCitus(query))) return 'postgres'
   const distributed = await query(`select 1 from pg_dist_partition where logicalrelid = to_regclass('tag')`)
   return distributed.length > 0 ? 'citus' : 'postgres'
 }
 
-function connectTo(pool: pg.Pool): Promise<pg.PoolClient> {
-  return pool.connect().catch(rethrow)
-}
-
 async function transactionOn<T>(
   client: pg.PoolClient,
-  run: (sql: { query: Query }) => Promise<T>,
+  run: (sql: { query: SqlQuery }) => Promise<T>,
   { statementTimeoutMs }: TransactionOptions = {},
 ): Promise<T> {
   const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
@@ -237,7 +233,7 @@ async function refusalOf({ pool, end }: ReturnType<typeof createPool>): Promise<
   }
 }
 
-function on(runner: pg.Pool | pg.PoolClient, statementTimeoutMs?: number): Query {
+function on(runner: pg.Pool | pg.PoolClient, statementTimeoutMs?: number): SqlQuery {
   const limit = statementTimeoutMs === undefined ? {} : { query_timeout: queryTimeoutMs(statementTimeoutMs) }
   return async <Row>(text: string, values: readonly unknown[] = []) =>
     (await runner.query({ ...limit, text, values: [...values] }).catch(rethrow)).rows as Row[]

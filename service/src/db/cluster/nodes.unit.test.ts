@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { isOfLostNode } from './lost-nodes.ts'
+import { isOfLostNode } from './nodes.ts'
 
 it('an error of a lost node is known by its code and its text', () => {
   // Every text was seen while nodes of a cluster were killed under load.
