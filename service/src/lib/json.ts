@@ -1,4 +1,4 @@
-/** JSON from outside: texts and values that are checked before they are used. */
+/** JSON: texts and values from outside, which are checked before they are used, and values that are written. */
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -20,4 +20,9 @@ export function parseJson(text: string): unknown {
 export function parseJsonObject(text: string): JsonObject | null {
   const value = parseJson(text)
   return isObject(value) ? value : null
+}
+
+/** Replaces what a JSON number cannot hold, for `JSON.stringify`: a bigint is written as text. */
+export function bigintAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value
 }

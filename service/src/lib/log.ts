@@ -3,6 +3,7 @@
  * Keys, cryptograms, API keys, payment headers, owner addresses and URLs with credentials are never fields.
  */
 import type { Writable } from 'node:stream'
+import { bigintAsText } from './json.ts'
 
 const levels = { debug: 10, info: 20, warn: 30, error: 40 } as const
 
@@ -22,7 +23,9 @@ export function createLog(
   const threshold = level === 'silent' ? Infinity : levels[level]
   const at = (name: LogLevel) => (event: string, fields?: Fields) => {
     if (levels[name] < threshold) return
-    write(JSON.stringify({ time: new Date().toISOString(), level: name, part, event, ...always, ...fields }, asText))
+    write(
+      JSON.stringify({ time: new Date().toISOString(), level: name, part, event, ...always, ...fields }, bigintAsText),
+    )
   }
   return {
     debug: at('debug'),
@@ -72,8 +75,4 @@ export function withErrorCount(log: Log, onError: () => void): Log {
     },
     child: (name) => withErrorCount(log.child(name), onError),
   }
-}
-
-function asText(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? value.toString() : value
 }

@@ -3,6 +3,7 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { ConfigError } from '../../app/config/config.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import { bigintAsText } from '../../lib/json.ts'
 
 /** Colours a text on a terminal that has colours; NO_COLOR, a pipe or a file gets none. */
 export function coloured(colour: 'green' | 'red' | 'yellow', text: string): string {
@@ -27,7 +28,7 @@ export function formatError(error: unknown): string {
 
 /** Formats a result for a program. Amounts and ids that a JSON number cannot hold are text. */
 export function formatJson(value: unknown, indent = 2): string {
-  return JSON.stringify(value, (_key, each: unknown) => (typeof each === 'bigint' ? each.toString() : each), indent)
+  return JSON.stringify(value, bigintAsText, indent)
 }
 
 /** Prints rows below a head. `right` names the columns that are aligned to the right. */

@@ -1,7 +1,7 @@
 /** Joins calls into batches. A call that comes while a batch runs waits for the next one, so that batches grow with the load. */
 import { currentSpan, type Span, withSpan } from './span.ts'
 
-export type BatchOptions<T, R> = Readonly<{
+type BatchOptions<T, R> = Readonly<{
   /** Returns a result for each item, in their order. */
   run: (items: readonly T[]) => Promise<readonly R[]>
   maxItems: number

@@ -5,8 +5,7 @@ export type BreakerState = 'closed' | 'open' | 'ready'
 export type Breaker = ReturnType<typeof createBreaker>
 
 /** Opens after `faults` faults in a row, for `openMs`. `now` is in milliseconds. */
-export function createBreaker(options: { faults: number; openMs: number; now: () => number }) {
-  const { faults, openMs, now } = options
+export function createBreaker({ faults, openMs, now }: { faults: number; openMs: number; now: () => number }) {
   let inARow = 0
   let openUntil = 0
   let probing = false

@@ -120,7 +120,7 @@ export function createAdaptiveBatches<T>({
 }
 
 /** Runs `work` once few enough earlier works of the same key are left. */
-export type KeyedQueue<Key> = <T>(key: Key, work: () => Promise<T>) => Promise<T>
+type KeyedQueue<Key> = <T>(key: Key, work: () => Promise<T>) => Promise<T>
 
 /** Creates a queue that begins works in their order, and runs `atOnce` at a time per key. The failure of one work does not affect the next. */
 export function createKeyedQueue<Key>(atOnce = 1): KeyedQueue<Key> {

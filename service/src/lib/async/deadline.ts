@@ -8,7 +8,7 @@ export class DeadlineError extends Error {
   }
 }
 
-export type DeadlineOptions<Late> = {
+type DeadlineOptions<Late> = {
   /** Makes the result of a missed deadline, or throws an error of its own. Left out: `DeadlineError`. */
   readonly onTimeout?: () => Late
   /** False lets the process end while the deadline is pending. */

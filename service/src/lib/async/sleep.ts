@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { msUntil } from './deadline.ts'
 
-export type SleepOptions = {
+type SleepOptions = {
   /** Ends the pause early when it aborts. */
   readonly signal?: AbortSignal | undefined
   /** False lets the process end during the pause. */

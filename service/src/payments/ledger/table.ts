@@ -3,6 +3,7 @@ import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
+import { bigintAsText } from '../../lib/json.ts'
 import type { PaymentScope } from '../holder.ts'
 import { paymentName, withHexColumns, type PaymentKey, type Stored } from '../key.ts'
 import type { Payment } from '../x402/payment.ts'
@@ -83,7 +84,7 @@ export function nameOfRow({ payer, nonce }: Pick<StoredPayment, 'payer' | 'nonce
 
 /** Formats a payment as the ledger stores it. */
 export function formatPayload(payment: Payment): string {
-  return JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
+  return JSON.stringify(payment, bigintAsText)
 }
 
 type Amount = 'value' | 'validAfter' | 'validBefore'
