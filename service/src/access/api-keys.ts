@@ -151,13 +151,12 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
       return id
     },
     /** Returns all keys, revoked ones too, the oldest first, without their hashes. */
-    async list(): Promise<ListedApiKey[]> {
-      return sql.query<ListedApiKey>(
+    list: () =>
+      sql.query<ListedApiKey>(
         `select id, name, scopes, brands, networks, ${utc('expires_at')} as "expiresAt", ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
            ${utc('revoked_at')} as "revokedAt"
          from api_key order by created_at, id`,
-      )
-    },
+      ),
     /** Revokes a key for ever. Returns false when no active key has this id. */
     revoke: (id: string): Promise<boolean> => sql.transaction((tx) => revokeApiKey(tx, id, localActor())),
     /** Finds the active key with this hash. */

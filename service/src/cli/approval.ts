@@ -7,12 +7,10 @@ import { verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, isApprovalId, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
-import { argument, defineCommand, defineGroup, inSession, textArgument } from './session/command.ts'
+import { argument, defineCommand, defineGroup, type Help, inSession, textArgument } from './session/command.ts'
 import { readTextFile } from './session/files.ts'
 import type { RunWork, Session } from './session/session.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
-
-const isIn = 'decides as the API key in this file, which needs the scope approve'
 
 export function approvalCommand(run: RunWork): Command {
   return defineGroup(
@@ -32,30 +30,31 @@ export function approvalCommand(run: RunWork): Command {
         .argument('<id>', 'id of the request', parseId)
         .option('--json', 'print a JSON object')
         .action(inSession(run, show)),
-      defineCommand('approve', 'Approves a request and does what it asks for, once.', {
+      decisionCommand(run, 'approve', 'Approves a request and does what it asks for, once.', {
         notes: `The one that asked cannot approve: for a request of this user of the machine give another user, GraphQL, or --key-file.
 Nothing is done when the subject has changed since the request.`,
         examples: [
           'touchstone approval approve k3x9a0qz12ab',
           'touchstone approval approve k3x9a0qz12ab --key-file second.key',
         ],
-      })
-        .argument('<id>', 'id of the request', parseId)
-        .option('--key-file <file>', isIn)
-        .option('--json', 'print a JSON object')
-        .action(inSession(run, (session, id: string, options: Options) => decide(session, 'approve', id, options))),
-      defineCommand('reject', 'Rejects a request. The one that asked takes its own back with it.', {
+      }),
+      decisionCommand(run, 'reject', 'Rejects a request. The one that asked takes its own back with it.', {
         examples: ['touchstone approval reject k3x9a0qz12ab'],
-      })
-        .argument('<id>', 'id of the request', parseId)
-        .option('--key-file <file>', isIn)
-        .option('--json', 'print a JSON object')
-        .action(inSession(run, (session, id: string, options: Options) => decide(session, 'reject', id, options))),
+      }),
     ],
   )
 }
 
+type Step = 'approve' | 'reject'
 type Options = { readonly keyFile?: string; readonly json?: true }
+
+function decisionCommand(run: RunWork, step: Step, description: string, help: Help): Command {
+  return defineCommand(step, description, help)
+    .argument('<id>', 'id of the request', parseId)
+    .option('--key-file <file>', 'decides as the API key in this file, which needs the scope approve')
+    .option('--json', 'print a JSON object')
+    .action(inSession(run, (session, id: string, options: Options) => decide(session, step, id, options)))
+}
 
 /** Asks for an act, and prints what the request waits for. Returns the exit code 1, because nothing is done yet. */
 export async function askForApproval(
@@ -114,7 +113,7 @@ function toJson({ pk: _pk, facts, ...approval }: Approval) {
   return { ...approval, facts: parseFacts(facts) }
 }
 
-async function decide(session: Session, step: 'approve' | 'reject', id: string, options: Options): Promise<number> {
+async function decide(session: Session, step: Step, id: string, options: Options): Promise<number> {
   const { store, io } = session
   const by =
     options.keyFile === undefined ? { ...localActor(), key: null } : await keyIn(session, options.keyFile, step)
@@ -133,7 +132,7 @@ async function decide(session: Session, step: 'approve' | 'reject', id: string, 
 const mostKeyBytes = 1_000
 
 /** Reads an API key from a file. It has the rights that it has at the GraphQL host, from this machine. */
-async function keyIn({ store, io }: Session, file: string, step: 'approve' | 'reject'): Promise<Decider> {
+async function keyIn({ store, io }: Session, file: string, step: Step): Promise<Decider> {
   const text = await readTextFile(resolve(io.cwd, file), mostKeyBytes).catch(() => {
     throw new CommandError(`${file} cannot be read.`)
   })

@@ -1,6 +1,6 @@
 /** `touchstone audit …`: the trail of every change, its verification, and its export for a log collector. */
 import { InvalidArgumentError, type Command } from 'commander'
-import type { SignedHead } from '../app/audit-heads.ts'
+import { auditHeadFile, openHead, readHeads, type SignedHead, signHead } from '../app/audit-heads.ts'
 import {
   type AuditBody,
   type AuditEntry,
@@ -83,7 +83,6 @@ async function verify(
   const newest = signed.at(-1)
   if (newest !== undefined) io.out(`signed heads that agree: ${signed.length}, the newest ${describeHead(newest)}`)
   else {
-    const { auditHeadFile } = await import('../app/audit-heads.ts')
     const none = `signed heads that agree: none in ${auditHeadFile(session.dataDir)}.`
     io.out(`${none} Only a head that was kept elsewhere (--head) shows a trail that was cut or written anew.`)
   }
@@ -91,7 +90,6 @@ async function verify(
 
 /** Reads the heads that the issuer signed each day. Throws for one that it did not sign. */
 async function signedHeads({ dataDir, store, io }: Session): Promise<readonly SignedHead[]> {
-  const { auditHeadFile, openHead, readHeads } = await import('../app/audit-heads.ts')
   const file = auditHeadFile(dataDir)
   const heads: SignedHead[] = []
   let revoked = 0
@@ -108,7 +106,6 @@ async function signedHeads({ dataDir, store, io }: Session): Promise<readonly Si
 }
 
 async function openGiven({ store }: Session, line: string): Promise<SignedHead> {
-  const { openHead } = await import('../app/audit-heads.ts')
   const opened = await openHead(line, (await store.issuerKeys()).keys())
   if (opened.ok) return opened.head
   const reason = opened.because === 'revoked' ? 'its key is revoked' : 'this issuer did not sign it'
@@ -124,7 +121,6 @@ async function head(
   { store: { database, issuerKeys }, baseUrl, io }: Session,
   { json }: { json?: true },
 ): Promise<void> {
-  const { signHead } = await import('../app/audit-heads.ts')
   const now = await auditHead(database)
   const signed = await signHead(await issuerKeys(), didOf(baseUrl), now, Date.now())
   if (json === true) return io.out(formatJson({ head: now, signed }))

@@ -104,13 +104,9 @@ const products: List = {
   async read(session, after) {
     const kept = productStore(indexOf(session))
     const source = session.chain === null ? kept : liveProducts(kept, session.chain.reader)
-    const page = {
-      condition: { kind: 'and', of: [] },
-      by: 'created',
-      descending: false,
-      limit: rowsPerPage,
-    } as const
-    return (await source.page({ ...page, after })).map((row) => ({
+    const all = { kind: 'and', of: [] } as const
+    const page = { condition: all, by: 'created', descending: false, limit: rowsPerPage, after } as const
+    return (await source.page(page)).map((row) => ({
       cells: [
         row.tokenId,
         textOf(row.tagId) ?? row.tagHash,
@@ -134,8 +130,8 @@ const transfers: List = {
   head: 'id product_id status initiated_at expires_at tx_hash settled_tx_hash'.split(' '),
   addressHead: ['from', 'to'],
   async read(session, after) {
-    const page = { tokenId: null, status: null, backward: true, limit: rowsPerPage }
-    return (await transferStore(indexOf(session)).page({ ...page, after })).map((row) => ({
+    const page = { tokenId: null, status: null, backward: true, limit: rowsPerPage, after }
+    return (await transferStore(indexOf(session)).page(page)).map((row) => ({
       cells: [row.id, row.tokenId, row.status, row.initiatedAt, row.expiresAt, row.initiatedTx, row.settledTx],
       addresses: [checksumAddress(row.from), checksumAddress(row.to)],
       place: [row.initiatedAt, String(row.pk)],

@@ -8,7 +8,7 @@ import { formatError } from './session/output.ts'
 
 type MakeGroup = (run: RunWork, print: (line: string) => void, runBare: RunBare) => Command
 
-/** The groups of commands, each with the import of its own file. Loading all files takes most of a second. */
+/** The groups of commands, each with the import of its own file, as in `program.ts`. */
 const groups: Readonly<Record<string, () => Promise<MakeGroup>>> = {
   tag: async () => (await import('./tag/tag.ts')).tagCommand,
   asset: async () => (await import('./asset/asset.ts')).assetCommand,

@@ -139,11 +139,7 @@ type FlagOptions = WriteFlags & { reason: number | 'all'; note?: string }
 function flagCommand(
   run: RunWork,
   kind: 'flag' | 'resolve',
-  {
-    description,
-    example,
-    reasons,
-  }: { readonly description: string; readonly example: string; readonly reasons: string },
+  { description, example, reasons }: Readonly<Record<'description' | 'example' | 'reasons', string>>,
 ): Command {
   const command = defineCommand(kind, description, { examples: [`touchstone asset ${kind} 7 ${example}`] })
     .argument('<id>', 'token id of the asset', argument.tokenId)

@@ -144,8 +144,8 @@ async function history(
 }
 
 /** Returns an event for a program; accounts are left out unless they are asked for. */
-function toListed({ kind, timestamp, actor, from, to, ...event }: AssetEvent, withAccounts: boolean) {
-  const { fromState, toState, flags, ...rest } = event
+function toListed(event: AssetEvent, withAccounts: boolean) {
+  const { kind, timestamp, actor, from, to, fromState, toState, flags, ...rest } = event
   const listed = {
     event: names.get(kind) ?? 'Event',
     time: formatInstant(timestamp),

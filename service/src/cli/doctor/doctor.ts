@@ -6,11 +6,10 @@ import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
 import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
-import { checkThemes, checkTrustedDocuments } from './files.ts'
+import { checkPasses, checkThemes, checkTrustedDocuments } from './files.ts'
 import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
 import { checkOnChain } from './on-chain.ts'
-import { checkPasses } from './passes.ts'
 import { checkChain, checkCollector, checkDatabase, checkRedis, checkReplica } from './upstreams.ts'
 
 export function doctorCommand(): Command {

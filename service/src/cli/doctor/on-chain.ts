@@ -44,8 +44,9 @@ async function checkRoles(
   const { keys, missing } = await examineRoles(parts, { err: () => {}, signal: new AbortController().signal })
   if (missing.length === 0) return [ok('roles', 'Every key holds its role on chain, and has ether.')]
   const nameOf = (address: Hex | null) => `${keys.find((key) => key.address === address)?.key} (${address})`
-  const [keyless, others] = partition(missing, ({ what }) => what === 'key')
-  const [unfunded, lacking] = partition(others, ({ what }) => what === 'ether')
+  const keyless = missing.filter(({ what }) => what === 'key')
+  const unfunded = missing.filter(({ what }) => what === 'ether')
+  const lacking = missing.filter(({ what }) => what !== 'key' && what !== 'ether')
   return [
     ...[...Map.groupBy(lacking, ({ address }) => address)].map(([address, own]) => {
       const roles = new Set(own.map(({ what }) => what.replace(forReported, '')))
@@ -62,10 +63,6 @@ async function checkRoles(
 
 /** Follows a role that only items that were reported need. */
 const forReported = / \(.*\)$/
-
-function partition<T>(all: readonly T[], isFirst: (one: T) => boolean): readonly [readonly T[], readonly T[]] {
-  return [all.filter(isFirst), all.filter((one) => !isFirst(one))]
-}
 
 async function checkGateway(
   config: Config,

@@ -123,8 +123,7 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
 
 export async function checkRedis({ limits: { redisUrl } }: Config): Promise<readonly Finding[]> {
   if (redisUrl === null) return []
-  const { hostname, port } = new URL(redisUrl)
-  const isThere = await isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || 6379), 3_000)
+  const isThere = await isAccepting(redisUrl)
   const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
   if (!isThere) return [wrong('redis', 'Nothing accepts connections under REDIS_URL.', remedy)]
   const { openRedisWindows } = await import('../../http/rate-limit/redis.ts')
@@ -149,9 +148,7 @@ export async function checkRedis({ limits: { redisUrl } }: Config): Promise<read
 /** Requests are answered without a collector, so that one that is away is a warning. */
 export async function checkCollector({ traces: { endpoint } }: Config): Promise<readonly Finding[]> {
   if (endpoint === null) return []
-  const { hostname, port, protocol } = new URL(endpoint)
-  const usual = protocol === 'https:' ? 443 : 80
-  const isThere = await isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || usual), 3_000)
+  const isThere = await isAccepting(endpoint)
   return [
     isThere
       ? ok('traces', 'The collector accepts connections.')
@@ -161,6 +158,13 @@ export async function checkCollector({ traces: { endpoint } }: Config): Promise<
           'Start the collector, or correct the setting; traces are lost meanwhile.',
         ),
   ]
+}
+
+/** Returns whether a program accepts connections at the host and port of a URL. */
+function isAccepting(url: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(url)
+  const usualPort = { 'http:': 80, 'https:': 443 }[protocol] ?? 6379 // redis: and rediss:
+  return isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || usualPort), 3_000)
 }
 
 export async function checkChain({ chain }: Config): Promise<readonly Finding[]> {

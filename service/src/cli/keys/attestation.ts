@@ -1,6 +1,7 @@
 /** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
+import { formatSecond } from '../../domain/text.ts'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
 import type { RunWork } from '../session/session.ts'
@@ -57,8 +58,8 @@ async function list(keys: AttestationKeys, print: Print, { json }: Options): Pro
   if (json === true) return print(formatJson(await keys.published()))
   const signing = keys.signing()?.keyId
   const rows = (await keys.published()).map(({ keyId, address, status, validFrom, validUntil }) => {
-    const until = validUntil === null ? '' : formatTime(validUntil)
-    return [keyId, address, status, formatTime(validFrom), until, keyId === signing ? 'signs' : '']
+    const until = validUntil === null ? '' : formatSecond(validUntil)
+    return [keyId, address, status, formatSecond(validFrom), until, keyId === signing ? 'signs' : '']
   })
   printTable(print, ['key', 'address', 'status', 'from', 'until', ''], rows)
 }
@@ -125,8 +126,4 @@ function parseTime(text: string): number {
   if (Number.isNaN(time) || time < 0 || time > Date.now())
     throw new InvalidArgumentError('Give a time in the past, such as 2026-11-20T08:00:00Z.')
   return Math.floor(time / 1000)
-}
-
-function formatTime(unixSeconds: number): string {
-  return new Date(unixSeconds * 1000).toISOString().replace('.000Z', 'Z')
 }

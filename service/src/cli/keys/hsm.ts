@@ -1,6 +1,5 @@
 /** `touchstone hsm …`: keys in the PKCS#11 token that KEYS names (spec §5). It opens no session: the token is all that it needs. */
-import type { Command } from 'commander'
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, type Command } from 'commander'
 import { readConfig } from '../../app/config/config.ts'
 import { storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'

@@ -7,9 +7,9 @@ import { x402Client, x402HTTPClient } from '@x402/core/client'
 import type { PaymentRequired } from '@x402/core/types'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import type { LocalAccount } from 'viem'
+import { formatUnits } from 'viem/utils'
 import { sleep } from '../../lib/async/sleep.ts'
 import { fetchJson, type JsonResponse } from './fetch-json.ts'
-import { formatDollars } from './money.ts'
 import { isObject } from '../../lib/json.ts'
 import { identifierExtension } from '../../payments/x402/identifier.ts'
 import { uncharged } from '../../payments/errors.ts'
@@ -49,10 +49,8 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
   const terms = required && parseTerms(required.accepts[0])
   if (required === null || terms === null)
     throw new Error(`${url.origin} offers nothing that this command can pay: USDC on Base Sepolia, scheme exact.`)
-  if (terms.amount > most)
-    throw new Error(
-      `The price is ${formatDollars(terms.amount)} USDC; to pay that much, say --max ${formatDollars(terms.amount)}.`,
-    )
+  const price = formatUnits(terms.amount, 6)
+  if (terms.amount > most) throw new Error(`The price is ${price} USDC; to pay that much, say --max ${price}.`)
 
   const named = identifier === undefined ? required : withIdentifier(required, identifier)
   if (named === null) throw new Error(`${url.origin} takes no name of a purchase: pay without --id.`)
@@ -111,13 +109,11 @@ function parseTerms(entry: unknown): Terms | null {
   return { amount: BigInt(text), asset, payTo }
 }
 
-type Outcome = { readonly answer: JsonResponse; readonly earlier: JsonResponse | undefined }
-
 /**
  * Retries with the same payment until it has an end. Where every answer says that nothing was charged, the last one is the end. `earlier` is the
  * newest answer that was none.
  */
-async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number): Promise<Outcome> {
+async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number) {
   const end = performance.now() + retryMs
   let isUncharged = true
   let earlier: JsonResponse | undefined

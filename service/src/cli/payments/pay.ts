@@ -9,14 +9,13 @@ import {
   type Hex,
 } from '@touchstone/verdict'
 import type { LocalAccount } from 'viem'
-import { bytesToHex } from 'viem/utils'
+import { bytesToHex, formatUnits } from 'viem/utils'
 import { privateKeyToAccount } from 'viem/accounts'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { moneyAccounts } from '../../chain/devchain/test-money.ts'
 import { readConfig } from '../../app/config/config.ts'
 import type { Bought } from './buy.ts'
 import { fetchJson } from './fetch-json.ts'
-import { formatDollars, parseDollars } from './money.ts'
 import { isIdentifier } from '../../payments/x402/identifier.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { defineCommand } from '../session/command.ts'
@@ -101,7 +100,7 @@ function formatPurchase(
   const { payment } = (answer ?? {}) as { payment?: { transaction?: unknown } }
   const transaction = typeof payment?.transaction === 'string' ? payment.transaction : ''
   const money = [
-    row('paid', `${formatDollars(terms.amount)} USDC to ${terms.payTo}, by ${payer}`),
+    row('paid', `${formatUnits(terms.amount, 6)} USDC to ${terms.payTo}, by ${payer}`),
     row('transaction', /^0x[0-9a-f]{64}$/.test(transaction) ? transaction : 'none was named'),
   ]
   if (!report.ok) {
@@ -156,6 +155,12 @@ function payerOf(key: Uint8Array | null, gateway: URL): LocalAccount {
   if (demo === undefined || !['127.0.0.1', '[::1]', 'localhost'].includes(gateway.hostname))
     throw new Error('Set PAYER_KEY to the private key that pays: 0x and 64 hex digits, of an account with USDC.')
   return demo
+}
+
+/** Parses dollars up to 999999.999999 to millionths, or returns null. */
+function parseDollars(text: string): bigint | null {
+  const [, whole, part = ''] = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(text) ?? []
+  return whole === undefined ? null : BigInt(whole) * 1_000_000n + BigInt(part.padEnd(6, '0'))
 }
 
 /** Parses the URL and adds a slash at the end, so that relative paths resolve below it. */

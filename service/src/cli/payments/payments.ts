@@ -17,7 +17,6 @@ import { channelFigures } from '../../payments/channels/store.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
-import { formatFixed } from './money.ts'
 
 export function paymentsCommand(run: RunWork): Command {
   return defineGroup(
@@ -287,6 +286,12 @@ function bookOf({ store, paymentAsset }: Session): Book {
 const formatUsdc = (units: bigint) => formatFixed(units, 6)
 /** Formats wei as ether, exact to a gwei. */
 const formatEther = (wei: bigint) => formatFixed(wei / 1_000_000_000n, 9)
+
+/** Formats an amount with all its decimals: 10000n with 6 is `0.010000`. */
+function formatFixed(amount: bigint, decimals: number): string {
+  const text = amount.toString().padStart(decimals + 1, '0')
+  return `${text.slice(0, -decimals)}.${text.slice(-decimals)}`
+}
 
 function compareKeys({ key: a }: Group, { key: b }: Group): number {
   return compare(a.join(), b.join())

@@ -13,7 +13,7 @@ import { isIdempotencyKey } from '../../domain/idempotency-key.ts'
 import { batchIdPattern } from '../../tap/keys/batch.ts'
 import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 
-type Help = { readonly notes?: string; readonly examples: readonly string[] }
+export type Help = { readonly notes?: string; readonly examples: readonly string[] }
 
 /** Defines a command whose help ends with notes, exit codes and examples. Notes of a command with other exit codes name them. */
 export function defineCommand(name: string, description: string, { notes = '', examples }: Help): Command {

@@ -166,11 +166,7 @@ function urlOf({ port }: Address): string {
 type Keyed = Pick<Address, 'token'>
 
 /** Returns the headers of a request: a MAC of it and of a new challenge. The token itself is never sent. */
-export function authorization(
-  { token }: Keyed,
-  method: string,
-  path: string,
-): { 'X-Challenge': string; Authorization: string } {
+export function authorization({ token }: Keyed, method: string, path: string) {
   const challenge = randomUUID()
   return { 'X-Challenge': challenge, Authorization: requestMac(token, method, path, challenge) }
 }

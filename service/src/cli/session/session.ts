@@ -10,7 +10,7 @@ import type { StoreComponents } from '../../app/store.ts'
 import type { Database } from '../../db/database.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
-import { ServiceError } from '../../lib/errors.ts'
+import { isChainUnavailable } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
@@ -70,13 +70,12 @@ export function sessionBase(
   baseUrl: string,
   components: { readonly store: Session['store']; readonly chain: Session['chain'] },
 ): Omit<Session, 'io'> {
-  const paymentAsset = gateway.asset.address
   return {
     ...components,
     dataDir,
     demo,
     hasPreviousKek: tap.previousKek !== null,
-    paymentAsset,
+    paymentAsset: gateway.asset.address,
     baseUrl,
     inTurn: createQueue(),
   }
@@ -166,7 +165,7 @@ export function retryChain<T>(
   return retry(work, {
     pausesMs,
     signal,
-    isRetryable: (error) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE',
+    isRetryable: isChainUnavailable,
     onRetry: (_error, pauseMs) => err(`  The chain does not answer; trying again in ${pauseMs / 1_000} s …`),
   })
 }

@@ -5,7 +5,7 @@
 import type { Command } from 'commander'
 import { parseTokenId, type Verdict } from '@touchstone/verdict'
 import { parseHex } from '../../lib/bytes.ts'
-import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import { isChainUnavailable, reasonOf } from '../../lib/errors.ts'
 import { parseDigitalLink, parsePassportPath } from '../../passport/digital-link.ts'
 import { diagnoseTagUrl, type Diagnosis } from '../../tap/provisioning/doctor.ts'
 import type { RegisteredTag, RegisteredBatch } from '../../tap/tag-registry.ts'
@@ -244,7 +244,7 @@ async function chainStage({ chain, store }: Session, url: string, { uid, known }
       findings: [...assetFindings(verdict, known), ...itemFindings(url, verdict, item)],
     }
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'CHAIN_UNAVAILABLE') throw error
+    if (!isChainUnavailable(error)) throw error
     return { ...nothing, findings: [fault('chain_unavailable', `The binding cannot be read now: ${reasonOf(error)}`)] }
   }
 }

@@ -2,12 +2,11 @@
 import { type Command, Option } from 'commander'
 import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
 import { CommandError, formatJson } from '../session/output.ts'
-import { encodeSerial, isRegistrableSerial } from '../../domain/gs1/serial.ts'
+import { encodeSerial, isRegistrableSerial, type ItemKey } from '../../domain/gs1/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { batchHint } from '../../tap/keys/batch.ts'
 import { createTemplate, type TagTemplate } from '../../tap/provisioning/template.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
-import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 type Options = AddressOptions & { readonly batch?: string; readonly macInput: MacInput; readonly json?: true }
 

@@ -125,15 +125,7 @@ export function openOperations(module: Module, options: Pkcs11Options) {
   }
 }
 
-type Session = Readonly<{
-  handle: Handle
-  mechanisms: ReadonlySet<number>
-  find: (template: Attribute[]) => Handle[]
-  attribute: (object: Handle, type: number) => Buffer
-  /** Returns null when there is none. Throws a KeyStoreError when there are several. */
-  privateKey: (name: string) => Handle | null
-  secretKey: (name: string) => Handle | null
-}>
+type Session = ReturnType<typeof sessionOf>
 
 function openSession(module: Module, { token, pinFile }: Pkcs11Options): Session {
   const slot = module.C_GetSlotList(true).find((id) => labelOf(module, id) === token)
@@ -143,7 +135,7 @@ function openSession(module: Module, { token, pinFile }: Pkcs11Options): Session
   return sessionOf(module, handle, new Set(module.C_GetMechanismList(slot)))
 }
 
-function sessionOf(module: Module, handle: Handle, mechanisms: ReadonlySet<number>): Session {
+function sessionOf(module: Module, handle: Handle, mechanisms: ReadonlySet<number>) {
   function find(template: Attribute[]): Handle[] {
     module.C_FindObjectsInit(handle, template)
     const found: Handle[] = []
@@ -157,6 +149,7 @@ function sessionOf(module: Module, handle: Handle, mechanisms: ReadonlySet<numbe
   }
   // A handle of a key is valid only in its own session.
   const handles = new Map<string, Handle>()
+  /** Returns null when there is none. Throws a KeyStoreError when there are several. */
   const findOne = (name: string, template: Attribute[]): Handle | null => {
     const id = `${template.map(({ value }) => String(value)).join(' ')} ${name}`
     const cached = handles.get(id)
@@ -170,9 +163,10 @@ function sessionOf(module: Module, handle: Handle, mechanisms: ReadonlySet<numbe
     handle,
     mechanisms,
     find,
-    attribute: (object, type) => module.C_GetAttributeValue(handle, object, [{ type }])[0]?.value ?? Buffer.alloc(0),
-    privateKey: (name) => findOne(name, [{ type: cka.CLASS, value: cko.PRIVATE_KEY }]),
-    secretKey: (name) =>
+    attribute: (object: Handle, type: number) =>
+      module.C_GetAttributeValue(handle, object, [{ type }])[0]?.value ?? Buffer.alloc(0),
+    privateKey: (name: string) => findOne(name, [{ type: cka.CLASS, value: cko.PRIVATE_KEY }]),
+    secretKey: (name: string) =>
       findOne(name, [
         { type: cka.CLASS, value: cko.SECRET_KEY },
         { type: cka.KEY_TYPE, value: ckk.AES },

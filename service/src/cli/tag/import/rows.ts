@@ -7,11 +7,10 @@ import { gtinSentence, parseAnyGtin, parseUid, serialSentence, uidSentence } fro
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
 import { readBindings } from '../commitments.ts'
-import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
+import { isRegistrableSerial, type ItemKey } from '../../../domain/gs1/serial.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { batchIdPattern } from '../../../tap/keys/batch.ts'
 import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
-import type { ItemKey } from '../../../domain/gs1/serial.ts'
 
 export type ImportRow = Readonly<{
   line: number

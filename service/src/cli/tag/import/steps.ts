@@ -159,7 +159,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
       }
     }
     const registered = await register(plan)
-    if (isStopped(registered)) return registered
+    if (typeof registered !== 'boolean') return registered
     await mints?.registered(plan.name)
     if (registered) done.push('registered')
     return { outcome: done.length > 0 ? 'done' : 'unchanged', detail: done.join(', ') }
@@ -215,8 +215,6 @@ function otherText(columns: readonly string[], tokenId: bigint): string {
 }
 
 const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
-
-const isStopped = (value: boolean | Stop): value is Stop => typeof value !== 'boolean'
 
 function stepsOf({ tokenId }: Plan, { mint, bind, activate }: Wanted): string[] {
   const steps = [mint && tokenId === undefined && 'minted', bind && 'bound', activate && 'activated', 'registered']
@@ -276,15 +274,6 @@ function written({ writer }: ImportChain, request: Parameters<Write>[0], key: st
 
 /** `name` identifies a chip and its epoch. */
 type MintRow = Readonly<{ name: string; metadataHash: Hex }>
-type Mints = Readonly<{
-  /** Returns the token that was minted for a row which is not registered yet. Returns `pending` when its transaction is not mined. */
-  tokenOf: (name: string) => bigint | 'pending' | undefined
-  /** Mints one token for each row. Returns null, or why nothing was minted. `tokenOf` returns them afterwards. */
-  mint: (rows: readonly MintRow[], to: Hex) => Promise<string | null>
-  /** Reports a registered row. A group is deleted when all its rows are registered. */
-  registered: (name: string) => Promise<void>
-}>
-
 type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
 
 type MintsOptions = {
@@ -296,7 +285,7 @@ type MintsOptions = {
 }
 
 /** Opens the groups that an earlier import left. `isRegistered` returns whether a row has its token in the store. */
-export async function openMints({ dataDir, writer, isRegistered, onSent = () => {} }: MintsOptions): Promise<Mints> {
+export async function openMints({ dataDir, writer, isRegistered, onSent = () => {} }: MintsOptions) {
   const folder = join(dataDir, 'imports')
   const tokens = new Map<string, bigint | 'pending'>()
   /** A group whose transaction has an unknown outcome. A retry must be the same group. */
@@ -332,8 +321,10 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
   }
 
   return {
-    tokenOf: (name) => tokens.get(name),
-    async mint(rows, to) {
+    /** Returns the token that was minted for a row which is not registered yet. Returns `pending` when its transaction is not mined. */
+    tokenOf: (name: string) => tokens.get(name),
+    /** Mints one token for each row. Returns null, or why nothing was minted. `tokenOf` returns them afterwards. */
+    async mint(rows: readonly MintRow[], to: Hex): Promise<string | null> {
       const isSame = unanswered !== undefined && namesOf(unanswered.rows) === namesOf(rows)
       const group = isSame && unanswered !== undefined ? unanswered : { key: `import-mint-${randomUUID()}`, to, rows }
       await makeFolder(folder)
@@ -343,7 +334,8 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
       unanswered = undefined
       return reason
     },
-    async registered(name) {
+    /** Reports a registered row. A group is deleted when all its rows are registered. */
+    async registered(name: string): Promise<void> {
       for (const { group, waiting } of open.values())
         if (waiting.delete(name) && waiting.size === 0) await forget(group)
     },

@@ -4,7 +4,7 @@ import { makeWalletKeys, noWallets, type WalletKeys } from '../../../test/suppor
 import { readConfig } from '../../app/config/config.ts'
 import { readWallets } from '../../app/wallets.ts'
 import { diagnoseSettings } from './doctor.ts'
-import { checkPasses } from './passes.ts'
+import { checkPasses } from './files.ts'
 
 const dayMs = 86_400_000
 let keys: WalletKeys
