@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 description of all three hosts: `service/openapi.yaml` as JSON with the URLs of this instance. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import type * as Yaml from 'yaml'
 import { lazyDocument, staticDocument, type StaticDocument } from '../http/static-document.ts'
 import type { HostUrls, NamedHosts } from './instance.ts'
 
@@ -14,7 +15,7 @@ let read: string | undefined
 /** Returns the description as it stands in the file, in JSON. A process loads the parser and uses it once. */
 export function readOpenApi(): string {
   if (read === undefined) {
-    const { parse } = createRequire(import.meta.url)('yaml') as typeof import('yaml')
+    const { parse } = createRequire(import.meta.url)('yaml') as typeof Yaml
     const text = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')
     const { 'x-shared': _shared, ...document } = parse(text, { merge: true, maxAliasCount: -1 }) as Record<
       string,
