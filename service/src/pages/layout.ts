@@ -50,7 +50,7 @@ ${page.links}
 </head>
 <body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds !== undefined && html` data-window="${page.windowSeconds}"`}${page.isOffline && html` data-offline`}${html` data-path="${page.path}"`}>
 <a class="skip" href="#result">${frame.skip}</a>
-<p class="strip" role="region" aria-label="${frame.testnet}"><b>${frame.testnet}</b> ${frame.testnetMore}</p>
+<p class="strip" role="region" aria-label="${frame.testnet}"><b>${frame.testnet}</b> <span>${frame.testnetMore}</span></p>
 <header class="bar">
 <a class="brand" href="${hrefIn(context, '/')}" aria-label="${theme ? `${theme.name}, Touchstone` : frame.home}">${theme ? theme.mark : mark}<span dir="ltr">${theme ? theme.name : 'Touchstone'}</span></a>
 ${languageMenu(context, page.path)}

@@ -13,16 +13,21 @@ export function offlinePage(assets: string): string {
   const context: PageContext = { language: 'en', chosen: false, assets }
   const { notices } = textsIn(context)
   const texts = Object.fromEntries(
-    languages.map((language) => [
-      language,
-      {
-        dir: languageFacts[language].direction,
-        title: textsOf[language].notices.offlineTitle,
-        text: textsOf[language].notices.offlineText,
-        old: textsOf[language].notices.offlineOld,
-        retry: textsOf[language].verdict.tryAgain,
-      },
-    ]),
+    languages.map((language) => {
+      const { frame, notices: words, verdict } = textsOf[language]
+      const shown = {
+        title: `${words.offlineTitle} · Touchstone`,
+        '.word': words.offlineTitle,
+        '.say': words.offlineText,
+        '.btn span': verdict.tryAgain,
+        '.skip': frame.skip,
+        '.strip b': frame.testnet,
+        '.strip span': frame.testnetMore,
+        '.foot p': `${frame.about} ${frame.privacy}`,
+      }
+      const facts = { dir: languageFacts[language].direction, old: words.offlineOld, retry: verdict.tryAgain }
+      return [language, { ...facts, shown }]
+    }),
   )
   return documentOf(context, {
     title: notices.offlineTitle,

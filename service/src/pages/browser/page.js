@@ -124,16 +124,14 @@ function keepAnswer() {
 function showLastAnswer() {
   const answer = lastAnswer()
   const all = JSON.parse(document.getElementById('offline').textContent)
-  const lang = answer?.lang ?? navigator.language.slice(0, 2)
-  const words = all[lang] ?? all.en
-  document.documentElement.lang = lang in all ? lang : 'en'
-  document.documentElement.dir = answer?.dir ?? words.dir
-  document.querySelector('.btn span').textContent = words.retry
-  if (answer === undefined) {
-    document.querySelector('.word').textContent = words.title
-    document.querySelector('.say').textContent = words.text
-    return
-  }
+  const asked = [answer?.lang, new URLSearchParams(location.search).get('lang'), navigator.language.slice(0, 2)]
+  const lang = asked.find((one) => Object.hasOwn(all, one)) ?? 'en'
+  const words = all[lang]
+  document.documentElement.lang = lang
+  document.documentElement.dir = words.dir
+  for (const [selector, text] of Object.entries(words.shown)) document.querySelector(selector).textContent = text
+  document.querySelector('.strip').ariaLabel = words.shown['.strip b']
+  if (answer === undefined) return
   document.title = answer.title
   const [strip, top, banner] = [document.querySelector('.strip'), element('div', ''), element('p', '')]
   top.className = 'top'
