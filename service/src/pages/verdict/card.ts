@@ -214,8 +214,9 @@ export function spoken(selector: string): Html {
 /** Longest name in the verdict, in code points; the frame below holds all of it. */
 const longestName = 60
 
-function isLong(word: string): boolean {
-  return word.length > 16
+/** A headline is smaller where it is long, or one of its words is wider than a narrow screen. */
+function isLong(headline: string): boolean {
+  return headline.length > 16 || headline.split(/\s/).some((word) => word.length > 10)
 }
 
 /** Fills a headline as text, to know its length. */
