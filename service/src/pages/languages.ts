@@ -66,6 +66,16 @@ export function formatClock(language: Language, seconds: number): string {
   return clockFormatOf(language).format(new Date(seconds * 1000))
 }
 
+/** Writes a span in whole seconds with its word, in the plural form of the language. */
+export function formatSeconds(language: Language, seconds: number): string {
+  return secondsFormatOf(language).format(seconds)
+}
+
+/** Writes a percentage by its own sign and decimal mark, such as `12,5 %`. */
+export function formatPercent(language: Language, percent: number): string {
+  return percentFormatOf(language).format(percent)
+}
+
 /** Returns the name of an ISO 3166-1 country; undefined for a code without a country. */
 export function countryName(language: Language, code: string): string | undefined {
   if (!/^[A-Z]{2}$/.test(code)) return undefined
@@ -84,6 +94,17 @@ const timeFormatOf = memoize(
 const clockFormatOf = memoize((language: Language) => new Intl.DateTimeFormat(language, clock), {
   max: languages.length,
 })
+
+const secondsFormatOf = memoize(
+  (language: Language) => new Intl.NumberFormat(language, { style: 'unit', unit: 'second', unitDisplay: 'long' }),
+  { max: languages.length },
+)
+
+const percentFormatOf = memoize(
+  (language: Language) =>
+    new Intl.NumberFormat(language, { style: 'unit', unit: 'percent', maximumFractionDigits: 10 }),
+  { max: languages.length },
+)
 
 const dateFormatOf = memoize(
   (language: Language) =>

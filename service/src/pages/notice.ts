@@ -1,6 +1,7 @@
 /** Pages without an item: taps that lead to none, links that cannot be read, faults. None of them guesses a verdict (spec §4.4, §7). */
 import { hrefIn, retryButton, textsIn, type PageContext } from './context.ts'
 import { fill, html, type Html } from './html.ts'
+import { formatSeconds } from './languages.ts'
 import { documentOf } from './layout.ts'
 import { searchCard } from './search.ts'
 import {
@@ -135,7 +136,7 @@ function plainNotice(context: PageContext, notice: Notice): { title: string; bod
   const isToken = notice.kind === 'badToken'
   const title = isToken ? notices.badLinkTitle : notices[`${name}Title`]
   const text = isToken ? search.badToken : notices[`${name}Text`]
-  const filled = 'seconds' in notice ? fill(text, { seconds: notice.seconds }) : text
+  const filled = 'seconds' in notice ? fill(text, { seconds: formatSeconds(context.language, notice.seconds) }) : text
   const isWait = retried.includes(notice.kind)
   const more = 'role' in notice ? notices[reportedNext[notice.role]] : undefined
   const card = { tone: 'none', title, text: filled, more, seal: isWait ? 'wait' : undefined } as const

@@ -18,7 +18,7 @@ addEventListener('eip6963:announceProvider', ({ detail }) => {
 })
 dispatchEvent(new Event('eip6963:requestProvider'))
 // Wallets of before EIP-6963 only set a global; extensions may do so a moment after the page.
-if (wallets.size === 0 && globalThis.ethereum !== undefined) add('', 'Wallet', globalThis.ethereum)
+if (wallets.size === 0 && globalThis.ethereum !== undefined) add('', texts.unnamed, globalThis.ethereum)
 
 /** Gives a form a button for each wallet. */
 export function offerWallets(form) {

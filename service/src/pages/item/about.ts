@@ -2,7 +2,7 @@
 import { code, cut, fold, row, supplierText, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import type { IconName } from '../icons.ts'
-import { countryName } from '../languages.ts'
+import { countryName, formatPercent } from '../languages.ts'
 import type { Places } from '../verdict/card.ts'
 import type { Situation } from '../verdict/situation.ts'
 import { hasComparison } from './compare.ts'
@@ -112,7 +112,7 @@ export function careCard(context: PageContext, { details }: Pick<ItemView, 'deta
         list(
           materials.map(({ name, percent, country }) => {
             const place = country === undefined ? undefined : countryName(context.language, country)
-            return html`${supplierText(name)}${percent !== undefined && ` ${percent} %`}${place !== undefined && ` (${place})`}`
+            return html`${supplierText(name)}${percent !== undefined && ` ${formatPercent(context.language, Number(percent))}`}${place !== undefined && ` (${place})`}`
           }),
         ),
     ],

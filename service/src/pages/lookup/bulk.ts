@@ -2,6 +2,7 @@
 import { code, hrefIn, supplierText, textsIn, timeElement, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
+import { formatSeconds } from '../languages.ts'
 import { documentOf } from '../layout.ts'
 import type { LookupItem, LookupRow } from './row.ts'
 
@@ -91,7 +92,8 @@ function problemText(context: PageContext, problem: BulkProblem, most: number): 
     chain: bulk.chain,
     fault: notices.faultText,
   }[problem.kind]
-  return fill(text, { most, ...problem })
+  const wait = problem.kind === 'quota' && { seconds: formatSeconds(context.language, problem.seconds) }
+  return fill(text, { most, ...problem, ...wait })
 }
 
 function resultCard(context: PageContext, { rows, csv, block, checkedAt }: BulkResult): Html {

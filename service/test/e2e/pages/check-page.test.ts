@@ -45,7 +45,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
 
   const titles = {
     valid: 'The certificate is right',
-    part: 'The signature is right, the rest is open',
+    part: 'Not fully checked',
     refused: 'Do not rely on it',
   }
   const open = (jws: string, more: Parameters<PageBrowser['open']>[1] = {}) =>
@@ -58,7 +58,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
 
   /** Reads the block, again where a busy machine did not answer in time. */
   async function readBlock(page: Opened): Promise<void> {
-    const isRead = page.getByText(/is on the chain, and the record says the same there/)
+    const isRead = page.getByText(/is on the blockchain, and the record says the same there/)
     const button = page.getByRole('button', { name: /^Read the block at/ })
     const isDone = await eventually(async () => {
       // The answer to an earlier click may hide the button before this one.

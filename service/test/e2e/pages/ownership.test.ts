@@ -104,7 +104,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await owner.locator('#to').fill('0x12')
     await owner.locator('#to').press('Enter')
     const outcome = owner.locator('form[data-step="offer"] .outcome')
-    await outcome.getByText('An address is 0x and 40 hex digits. Copy it without a change.').waitFor()
+    await outcome.getByText('A wallet address is 0x and 40 letters and digits. Copy it without a change.').waitFor()
     assert.equal(owner.url(), `${world.url}${own.pathOf(item)}`)
     await owner.locator('#to').fill(`\u200e ${seller.address} `)
     await offer('This wallet owns the item already.')
@@ -164,7 +164,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await end('This offer is not one of this wallet. Nothing has changed.')
     wallet.account = recipient
     wallet.signer = recipient
-    await end('It is taken back. The item stays with its owner.')
+    await end('The offer has ended. The item stays with its owner.')
     assert.deepEqual(wallet.networks, ['0x1', '0x14a34'])
     assert.equal(await own.ownerOf(item), seller.address.toLowerCase())
 
@@ -172,7 +172,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     wallet.signer = seller
     await page.goto(own.tapOf(item))
     await unfold(page, 'Take an offer back')
-    await end('It is taken back. The item stays with its owner.')
+    await end('The offer has ended. The item stays with its owner.')
     assert.equal(wallet.signed.at(-1)?.primaryType, 'InvalidateNonce')
   })
 
