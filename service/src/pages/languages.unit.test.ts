@@ -118,6 +118,11 @@ describe('the texts', () => {
         assert.doesNotMatch(text, pattern, `${language} ${name}`)
   })
 
+  it('call nothing checked at the foot, which pages without a tap have too', () => {
+    for (const language of languages)
+      assert.doesNotMatch(textsOf[language].frame.checkedBy, /check|geprüft|vérifi|comprob|verific|فحص|تحقق/i, language)
+  })
+
   it('forbid a payment in every language where there is no answer', () => {
     const forbids = { en: /Do not pay/, de: /Bezahlen Sie nicht/, fr: /Ne payez pas/, es: /No pague/, ar: /لا تدفع/ }
     for (const language of languages) {

@@ -1,4 +1,4 @@
-/** A visit without a connection: the last answer of this visit, marked as old, or a page that says that nothing was checked (spec §4.6). */
+/** A page without a connection shows the last answer of this visit as old. Without one it says that nothing was checked (spec §4.6). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { textsOf } from '../../../src/pages/languages.ts'
