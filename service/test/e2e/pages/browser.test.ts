@@ -88,7 +88,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       for (const [role, headline, colour, step] of [
         ['Buying it new', 'Genuine, not new', 'hold', 'Ask the shop why it has an owner.'],
         ['Buying it second-hand', claimed, 'hold', 'Ask for the first receipt'],
-        ['It is mine', 'Genuine, claimed', 'go', 'Test below that it is on record'],
+        ['It is mine', 'Genuine, claimed', 'go', 'Test below whether your wallet is its owner on record'],
       ] as const) {
         await page.getByLabel(role).check()
         await shows(page, headline)
