@@ -50,8 +50,13 @@ describe('a read over all providers', () => {
     const limit = { error: { code: -32005, message: 'rate limit exceeded' } }
     await using provider = await providerOf([limit, limit, limit, { result: '0x2a' }])
     assert.equal(await provider.rpc('eth_call', []), '0x2a')
-    await using limited = await providersOf([[limit]], 1, 300)
-    await assert.rejects(limited.rpc('eth_call', []), { kind: 'busy' })
+    // The pause that this one asks for is longer than the time of the read.
+    const { url, close } = await serve((_request, response) => response.writeHead(429, { 'retry-after': '30' }).end())
+    const options = { rpcUrls: [url], contract, chainId: 84532, neededForReceipts: 1, rpcTimeoutMs: 20_000 }
+    const any = createAnyProvider({ ...options, log: createLog(() => {}) })
+    await assert.rejects(any.rpc('eth_call', []), { kind: 'busy' })
+    await any.close()
+    await close()
   })
 
   it('is repeated after a limit whose text has a word of a transaction', async () => {
