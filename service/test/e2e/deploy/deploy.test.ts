@@ -166,9 +166,13 @@ describe('deploy/compose.yaml', () => {
     const { ports = [], command = [] } = services['nginx'] ?? {}
     assert.ok(ports.length > 0)
     for (const port of ports) assert.match(port, /^0\.0\.0\.0:/)
-    const logs = [...read('deploy/nginx/touchstone.conf').matchAll(/^(?:access|error)_log (\S+)/gm)]
-    assert.ok(logs.length > 0)
-    for (const [, file] of logs) assert.match(command.join(' '), new RegExp(`ln -sf /dev/std(?:out|err) ${file} `))
+    // nginx writes a log of all servers beside that of its main file, and the log of a server in place of both.
+    const files = ['touchstone.conf', 'touchstone_gateway.conf'].map((name) => read(`deploy/nginx/${name}`))
+    for (const server of files.flatMap((text) => text.split(/^server \{$/m).slice(1)))
+      for (const log of [/^  access_log (\S+?)(?: touchstone)?;$/m, /^  error_log (\S+) crit;$/m]) {
+        const file = log.exec(server)?.[1]
+        if (file !== 'off') assert.match(command.join(' '), new RegExp(`ln -sf /dev/std(?:out|err) ${file} `))
+      }
   })
 
   it('has a folder of files for each role that reads some, and the settings of them', () => {

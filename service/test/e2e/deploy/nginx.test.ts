@@ -118,10 +118,12 @@ describe('nginx in front of two instances', { skip }, () => {
       (name) => `${name}_temp_path ${at(name)};`,
     )
     const user = process.getuid?.() === 0 ? 'user root;' : ''
+    // The main file of every distribution has an access log with whole request lines, and an error log of a lower level.
+    const usual = `access_log ${at('access.log')}; error_log ${at('error.log')};`
     const file = at(`nginx-${files.length}.conf`)
     writeFileSync(
       file,
-      `${user} daemon off; pid ${at('pid')}; events {} http { ${temporary.join(' ')}\n${upstreams}\n${site}\n}\n`,
+      `${user} daemon off; pid ${at('pid')}; events {} http { ${usual} ${temporary.join(' ')}\n${upstreams}\n${site}\n}\n`,
     )
     return ['-e', at('start.log'), '-p', folder, '-c', file]
   }
@@ -247,7 +249,7 @@ describe('nginx in front of two instances', { skip }, () => {
     const read = (name: string) => readFileSync(join(folder, name), 'utf8')
     // nginx logs a request after its last byte.
     assert.ok(await eventually(async () => /"GET \/api\/verify HTTP\/1.1" 502/.test(read('touchstone.log'))))
-    for (const name of ['touchstone.log', 'touchstone-error.log', 'start.log'])
+    for (const name of ['touchstone.log', 'touchstone-error.log', 'start.log', 'access.log', 'error.log'])
       assert.doesNotMatch(read(name), /picc|cmac/, name)
   })
 })
