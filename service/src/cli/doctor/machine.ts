@@ -21,6 +21,8 @@ export function checkNode(): Finding {
 const gigabyte = 2 ** 30
 /** A start writes files into the folder, and an embedded database needs so much. */
 const neededBytes = 2 ** 24
+/** The type of a file system in memory (TMPFS_MAGIC of Linux). Its size is a setting of the container, not of a disk. */
+const tmpfsType = 0x01021994
 
 export async function checkFolder({
   dataDir,
@@ -49,8 +51,9 @@ export async function checkFolder({
       ),
     ]
   const open = await openEntries(await realpath(dataDir))
-  const { bavail, bsize } = await statfs(dataDir)
+  const { bavail, bsize, type } = await statfs(dataDir)
   const free = (bavail * bsize) / gigabyte
+  const isEnough = free >= 1 || (type === tmpfsType && bavail * bsize >= neededBytes)
   const space = `${free.toFixed(1)} GB are free.`
   return [
     ...(!demo && isOfDemonstration(dataDir)
@@ -63,7 +66,7 @@ export async function checkFolder({
           `Other users can read ${open.slice(0, 3).join(', ')}.`,
           `Run chmod go= on them; a start of the service does it too.`,
         ),
-    free >= 1
+    isEnough
       ? ok('folder', space)
       : (bavail * bsize < neededBytes ? wrong : warning)(
           'folder',

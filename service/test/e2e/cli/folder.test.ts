@@ -1,5 +1,6 @@
 /** A wrong DATA_DIR, or a wrong working folder, changes nothing and makes no second service. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { chmodSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -92,4 +93,24 @@ it('a link to a data folder is one for touchstone doctor, and a link to nothing 
   rmSync(link)
   symlinkSync(join(testFolder(), 'nothing'), link)
   assert.match(JSON.stringify(await found()), /wrong.* is no folder/)
+})
+
+const mayMount = spawnSync('unshare', ['--mount', 'true']).status === 0
+describe('a data folder in memory', { skip: !mayMount && 'no right to mount' }, () => {
+  const module = JSON.stringify(new URL('../../../src/cli/doctor/machine.ts', import.meta.url).href)
+  const levelsOf = (size: string): string => {
+    const folder = testFolder()
+    const made = `{ dataDir: '${folder}', demo: false, store: { databaseUrl: 'postgres://127.0.0.1/touchstone' } }`
+    const code = `const { checkFolder } = await import(${module})
+      console.log((await checkFolder(${made})).map(({ state, what }) => state + ' ' + what).join('\\n'))`
+    const script = `mount -t tmpfs -o mode=0700,size=${size} tmpfs ${folder} && exec "$0" --input-type=module -e "$1"`
+    const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script, process.execPath, code], {
+      encoding: 'utf8',
+    })
+    return stdout + stderr
+  }
+  it('is as large as somebody made it, and no warning where a start has enough', () => {
+    assert.match(levelsOf('64m'), /^ok 0\.1 GB are free\.$/m)
+    assert.match(levelsOf('8m'), /^wrong 0\.0 GB are free\.$/m)
+  })
 })

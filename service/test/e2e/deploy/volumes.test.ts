@@ -32,6 +32,25 @@ describe('deploy/compose.yaml', () => {
       assert.match(made ?? '', /^install -d -m 700 -o 1000 -g 1000 /, path)
     }
   })
+
+  it('mounts no inline config into a read-only root, which the engine refuses', () => {
+    const { services, configs: declared } = readCompose()
+    for (const [name, { read_only: isReadOnly, configs = [] }] of Object.entries(services))
+      for (const { source } of configs) {
+        assert.ok(source in declared, source)
+        if (isReadOnly === true) assert.ok(declared[source]?.file !== undefined, `${source} of ${name}`)
+      }
+  })
+
+  it('bounds what a container may write into its memory, so that a full folder does not end the process', () => {
+    const ours = Object.entries(readCompose().services).filter(([, { image }]) => image?.startsWith('touchstone:'))
+    assert.ok(ours.length > 0)
+    for (const [name, { tmpfs = [], mem_limit: memory }] of ours) {
+      const sizes = tmpfs.map((mount) => Number(/[:,]size=(\d+)m(?:,|$)/.exec(mount)?.[1]))
+      assert.deepEqual([sizes.length, memory], [2, '1g'], name)
+      assert.ok(sizes.reduce((sum, size) => sum + size) <= 512, `${name}: ${tmpfs.join(' ')}`)
+    }
+  })
 })
 
 describe('deploy/kubernetes', () => {

@@ -155,6 +155,7 @@ type Compose = Readonly<{
       configs?: { source: string; target: string }[]
       ports?: string[]
       volumes?: string[]
+      tmpfs?: string[]
       mem_limit?: string
       logging?: { options: Record<string, string> }
       profiles?: string[]
