@@ -158,7 +158,7 @@ describe('deploy/compose.yaml', () => {
     const { ports = [], command = [] } = services['nginx'] ?? {}
     assert.ok(ports.length > 0)
     for (const port of ports) assert.match(port, /^0\.0\.0\.0:/)
-    // nginx writes a log of all servers beside that of its main file, and the log of a server in place of both.
+    // The log of a server replaces that of nginx.conf; a log of all servers is written beside it.
     const files = ['touchstone.conf', 'touchstone_gateway.conf'].map((name) => read(`deploy/nginx/${name}`))
     for (const server of files.flatMap((text) => text.split(/^server \{$/m).slice(1)))
       for (const log of [/^  access_log (\S+?)(?: touchstone)?;$/m, /^  error_log (\S+) crit;$/m]) {

@@ -118,7 +118,7 @@ describe('nginx in front of two instances', { skip }, () => {
       (name) => `${name}_temp_path ${at(name)};`,
     )
     const user = process.getuid?.() === 0 ? 'user root;' : ''
-    // The main file of every distribution has an access log with whole request lines, and an error log of a lower level.
+    // The main file of a distribution has logs of its own, with whole request lines.
     const usual = `access_log ${at('access.log')}; error_log ${at('error.log')};`
     const file = at(`nginx-${files.length}.conf`)
     writeFileSync(
