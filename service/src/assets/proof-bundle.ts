@@ -12,7 +12,8 @@ import {
   type RpcHeader,
 } from '@touchstone/verdict'
 import { createProvenRead } from '../chain/assets/calls/storage-proof.ts'
-import { type ChainSource, nonCanonical } from '../chain/rpc/source.ts'
+import { nonCanonical } from '../chain/rpc/answer.ts'
+import { type ChainSource } from '../chain/rpc/source.ts'
 import { chainId, headPausesMs } from '../domain/chain.ts'
 import { retry } from '../lib/async/retry.ts'
 import { chainUnavailable } from '../lib/errors.ts'

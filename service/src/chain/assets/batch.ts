@@ -6,7 +6,7 @@ import { spanOfBatch } from '../../lib/async/batch.ts'
 import { currentSpan, type Span, withSpan } from '../../lib/async/span.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
-import { nonCanonical, type NonCanonical } from '../rpc/source.ts'
+import { nonCanonical, type NonCanonical } from '../rpc/answer.ts'
 import type { CallEncoding, Suspects } from './calls/encodings.ts'
 
 type Answer<State> = Readonly<{ state: State; block: Block }> | NonCanonical

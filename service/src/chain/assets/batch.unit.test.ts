@@ -7,7 +7,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { createMicroBatch, type MicroBatchOptions } from './batch.ts'
 import { type DecodedState } from './calls/abi.ts'
 import type { CallEncoding } from './calls/encodings.ts'
-import { nonCanonical } from '../rpc/source.ts'
+import { nonCanonical } from '../rpc/answer.ts'
 import type { Block } from '../rpc/block.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

@@ -6,7 +6,8 @@ import { currentSpan, withSpan } from '../../lib/async/span.ts'
 import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Block } from '../rpc/block.ts'
-import { type ChainSource, nonCanonical, type NonCanonical } from '../rpc/source.ts'
+import { nonCanonical, type NonCanonical } from '../rpc/answer.ts'
+import { type ChainSource } from '../rpc/source.ts'
 import type { Invalidator } from './invalidation/invalidator.ts'
 
 type HeadCacheOptions = Readonly<{

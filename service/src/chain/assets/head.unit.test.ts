@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { wordOfRecord } from '@touchstone/verdict'
-import { type ChainSource, nonCanonical } from '../rpc/source.ts'
+import { nonCanonical } from '../rpc/answer.ts'
+import { type ChainSource } from '../rpc/source.ts'
 import { createScriptedChain, readerOf, readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
 
 describe('the head of the asset reader', () => {

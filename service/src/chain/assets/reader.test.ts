@@ -8,7 +8,8 @@ import { until } from '../../../test/support/wait.ts'
 import { multicallAddress } from '../../domain/chain.ts'
 import type { AssetReading } from './reader.ts'
 import { registryEncoding } from './calls/encodings.ts'
-import { nonCanonical, type ChainSource } from '../rpc/source.ts'
+import { nonCanonical } from '../rpc/answer.ts'
+import { type ChainSource } from '../rpc/source.ts'
 import type { Block } from '../rpc/block.ts'
 
 const tokens = 1000

@@ -7,7 +7,7 @@ import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../domain/registry-event.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { isBusy, wasAsked } from '../rpc/failover.ts'
-import { rangeTooWide } from '../rpc/source.ts'
+import { rangeTooWide } from '../rpc/answer.ts'
 import type { RetryingSource } from './retrying-source.ts'
 import type { Block } from '../rpc/block.ts'
 

@@ -7,7 +7,7 @@ import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, parseEvents } from '../../domain/registry-event.ts'
 import { mapConcurrently } from '../../lib/async/concurrency.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { nonCanonical } from '../rpc/source.ts'
+import { nonCanonical } from '../rpc/answer.ts'
 import type { RetryingSource } from './retrying-source.ts'
 import { type Block, mayHoldLogsOf } from '../rpc/block.ts'
 

@@ -22,6 +22,14 @@ export type RpcErrorKind =
   | 'rejected'
   | 'behind'
 
+/** The pinned block is no longer canonical, or unknown to every provider: the head must be resolved again. */
+export const nonCanonical = Symbol('non-canonical block')
+export type NonCanonical = typeof nonCanonical
+
+/** No provider answers for so many blocks or logs at once: the caller must ask for fewer. */
+export const rangeTooWide = Symbol('range too wide')
+export type RangeTooWide = typeof rangeTooWide
+
 /** Only these open the breaker. A request that reverts must not, because anyone may cause one. */
 const faults: ReadonlySet<RpcErrorKind> = new Set(['fault', 'reset', 'busy', 'too-large'])
 

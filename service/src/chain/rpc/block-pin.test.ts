@@ -4,7 +4,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { type FaultName, hiddenLogs, withoutFilter } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
-import { nonCanonical } from './source.ts'
+import { nonCanonical } from './answer.ts'
 
 /** A pinned read must mean the same, however a provider treats block hash objects. */
 const forms: readonly FaultName[] = ['none', 'no-hash-objects', 'ignores-hash-objects']

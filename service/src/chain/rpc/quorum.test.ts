@@ -6,7 +6,7 @@ import { type Fault, forgedCalls } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, reverting, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { until } from '../../../test/support/wait.ts'
-import { nonCanonical } from './source.ts'
+import { nonCanonical } from './answer.ts'
 
 const { anvil, first, second, third, urls, sourceOver } = useProviders(3, [5])
 const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'

@@ -6,8 +6,8 @@ import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo, sourceOver, wordOf } from '../../../test/support/rpc-anvil.ts'
-import { quantity } from './answer.ts'
-import { nonCanonical, rangeTooWide, type RpcChainSource } from './source.ts'
+import { quantity, nonCanonical, rangeTooWide } from './answer.ts'
+import { type RpcChainSource } from './source.ts'
 import { type Block, mayHoldLogsOf } from './block.ts'
 
 describe('an answer that is well formed and about something else', () => {

@@ -6,8 +6,7 @@ import { useProviders } from '../../../test/support/providers.ts'
 import { until } from '../../../test/support/wait.ts'
 import { cell, echo, nothing, reverting, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { isBusy } from './failover.ts'
-import { quantity } from './answer.ts'
-import { nonCanonical, rangeTooWide } from './source.ts'
+import { quantity, nonCanonical, rangeTooWide } from './answer.ts'
 import type { Block } from './block.ts'
 
 /** Faults of a provider that can be detected, and the reads that they fail. */

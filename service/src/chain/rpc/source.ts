@@ -10,21 +10,13 @@ import { msUntil, withDeadline } from '../../lib/async/deadline.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import { RpcError } from './answer.ts'
+import { RpcError, nonCanonical, type NonCanonical, rangeTooWide, type RangeTooWide } from './answer.ts'
 import type { Block } from './block.ts'
 import { agreement, ReadFailure } from './failover.ts'
 import { createHeadLag, createHeadResolver } from './head.ts'
 import { type ChainCounts, createProvider, newCounts, type Provider } from './provider.ts'
 import * as reads from './reads.ts'
 import { requiredAnswers, type TrustOptions } from './trust.ts'
-
-/** The pinned block is no longer canonical, or unknown to every provider: the head must be resolved again. */
-export const nonCanonical = Symbol('non-canonical block')
-export type NonCanonical = typeof nonCanonical
-
-/** No provider answers for so many blocks or logs at once: the caller must ask for fewer. */
-export const rangeTooWide = Symbol('range too wide')
-type RangeTooWide = typeof rangeTooWide
 
 /** `deadline` is a moment of `performance.now()` in milliseconds; a read never takes longer than 3 s. */
 type ReadOptions = Readonly<{ deadline?: number }>

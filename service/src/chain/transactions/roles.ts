@@ -7,7 +7,8 @@ import { decodeFunctionResult, encodeFunctionData, toEventSelector } from 'viem/
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
-import { nonCanonical, rangeTooWide, type ChainSource } from '../rpc/source.ts'
+import { nonCanonical, rangeTooWide } from '../rpc/answer.ts'
+import { type ChainSource } from '../rpc/source.ts'
 
 const registryRoles = [
   'DEFAULT_ADMIN_ROLE',

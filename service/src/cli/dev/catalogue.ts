@@ -12,7 +12,7 @@ import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
 import { putDemoDetails, type DetailsStores } from './details.ts'
-import { type DemoProduct, products } from './products.ts'
+import { demoBatch, type DemoProduct, demoUid, products } from './products.ts'
 import type { Components } from '../../app/components.ts'
 import { chainId, zeroHash } from '../../domain/chain.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
@@ -159,13 +159,6 @@ export type DemoItem = {
 }
 
 export const demoThemes = fileURLToPath(new URL('themes', import.meta.url))
-
-export const demoBatch = 'demo'
-
-/** Returns the UID of a product's demo tag by its place in the catalogue: 04, then «DEMO» in ASCII. */
-export function demoUid(index: number): Uint8Array {
-  return Uint8Array.of(0x04, 0x44, 0x45, 0x4d, 0x4f, index >> 8, index & 0xff)
-}
 
 type DemoOptions = {
   readonly components: Components

@@ -194,3 +194,10 @@ export const products: readonly DemoProduct[] = [
     { model: 'jacket' },
   ),
 ]
+
+export const demoBatch = 'demo'
+
+/** Returns the UID of a product's demo tag by its place in the catalogue: 04, then «DEMO» in ASCII. */
+export function demoUid(index: number): Uint8Array {
+  return Uint8Array.of(0x04, 0x44, 0x45, 0x4d, 0x4f, index >> 8, index & 0xff)
+}

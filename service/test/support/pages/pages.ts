@@ -1,6 +1,7 @@
 /** A world in which every page of the service can be opened. */
 import { join } from 'node:path'
-import { demoBatch, demoThemes, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
+import { demoThemes, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
+import { demoBatch, demoUid } from '../../../src/cli/dev/products.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { listen } from '../../../src/http/listener.ts'

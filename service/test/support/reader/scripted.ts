@@ -14,7 +14,8 @@ import {
   type AssetReaderOptions,
 } from '../../../src/chain/assets/reader.ts'
 import { selectors } from '../../../src/chain/assets/calls/abi.ts'
-import { nonCanonical, type ChainSource } from '../../../src/chain/rpc/source.ts'
+import { nonCanonical } from '../../../src/chain/rpc/answer.ts'
+import { type ChainSource } from '../../../src/chain/rpc/source.ts'
 import type { Block } from '../../../src/chain/rpc/block.ts'
 import type { ChainLog } from '../../../src/domain/registry-event.ts'
 

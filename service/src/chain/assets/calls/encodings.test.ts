@@ -19,7 +19,7 @@ import {
   singleEncoding,
   createEncodingDetector,
 } from './encodings.ts'
-import { nonCanonical } from '../../rpc/source.ts'
+import { nonCanonical } from '../../rpc/answer.ts'
 
 const tag: Hex = `0x${'5a'.repeat(32)}`
 import { encodeWord } from '../../../lib/words.ts'

@@ -8,7 +8,8 @@ import { singleFlight } from '../../../lib/async/single-flight.ts'
 import { chainUnavailable } from '../../../lib/errors.ts'
 import type { Block } from '../../rpc/block.ts'
 import { hasReverted } from '../../rpc/failover.ts'
-import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
+import { nonCanonical, type NonCanonical } from '../../rpc/answer.ts'
+import { type ChainSource } from '../../rpc/source.ts'
 import {
   decodeAggregate,
   decodeGetAsset,

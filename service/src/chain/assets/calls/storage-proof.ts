@@ -6,7 +6,8 @@ import { type EthProof, type Hex, mappingSlot, recordOfWord, verifyStorageProof 
 import { chainUnavailable } from '../../../lib/errors.ts'
 import { memoizeLast } from '../../../lib/memoize.ts'
 import type { Block } from '../../rpc/block.ts'
-import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
+import { nonCanonical, type NonCanonical } from '../../rpc/answer.ts'
+import { type ChainSource } from '../../rpc/source.ts'
 import { type DecodedState, toDecodedState } from './abi.ts'
 import { type CallEncoding, readTagged } from './encodings.ts'
 
