@@ -61,8 +61,7 @@ const badTypeOf: Readonly<Record<Language, Readonly<Record<string, RegExp>>>> = 
 }
 
 /** Words that stand for an item and have a gender. */
-const pronouns: Readonly<Record<Language, RegExp>> = {
-  en: /^\b$/,
+const pronouns: Readonly<Record<Exclude<Language, 'en'>, RegExp>> = {
   de: /(?<!gibt )\bes\b/i,
   fr: /\b(?:il|elle)\b|-l[ea]\b|\bl’(?!article)\p{L}|\b(?:ne|vous) l[ea] /iu,
   es: /\p{L}(?:[aeiáéí]|[aei]r|se)l[oa]s?\b|\bl[oa] (?:ha|use|compre|venda)\b|\bsuy[oa]\b/iu,
@@ -102,10 +101,10 @@ describe('the texts', () => {
   })
 
   it('name the item behind its kind by no pronoun, because kinds have different genders', () => {
-    for (const language of languages)
-      for (const [name, text] of Object.entries(sentencesOf(textsOf[language]))) {
+    for (const [language, pattern] of Object.entries(pronouns))
+      for (const [name, text] of Object.entries(sentencesOf(textsOf[language as Language]))) {
         const [, ...behind] = text.split('{this}')
-        assert.doesNotMatch(behind.join('{this}'), pronouns[language], `${language} ${name}`)
+        assert.doesNotMatch(behind.join('{this}'), pattern, `${language} ${name}`)
       }
   })
 

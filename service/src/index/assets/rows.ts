@@ -63,12 +63,11 @@ export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): P
   const bound = changes.flatMap(({ tagHash, tokenId }) => (tagHash === null ? [] : [tokenId]))
   const tokens = numbers(bound)
   if (bound.length > 0) await keepTagsOfTaps(sql, tokens)
-  const registered = bound.length === 0 ? null : await registrationsOf(sql, tokens)
-  const taps = bound.length === 0 ? null : await tapsOf(sql, tokens)
+  const [registered, taps] = bound.length > 0 ? [await registrationsOf(sql, tokens), await tapsOf(sql, tokens)] : []
   await sql.query(updateStatement, [
     ...(await columnsOf(sql, changes)),
     texts(changes.map(({ tokenId }) => registered?.get(tokenId)?.tag_id ?? null)),
-    texts(changes.map((change) => taps && tapTimeOf(taps, change))),
+    texts(changes.map((change) => (taps === undefined ? null : tapTimeOf(taps, change)))),
   ])
 }
 

@@ -80,7 +80,7 @@ const tagsOfTapsStatement = `update asset_tap t set tag_hash = a.tag_hash from a
   where t.token_id = a.token_id and t.token_id = any($1::numeric[]) and a.token_id = any($1::numeric[])
     and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is null`
 
-/** Does the same for all products, before all are deleted. It takes its time, and is no part of that transaction. */
+/** Writes the bound tags beside the taps of all products, before all are deleted. It takes long, and is no part of that transaction. */
 export async function keepTagsOfAllTaps(sql: Sql): Promise<void> {
   for await (const tokens of tokensInPages(sql, untaggedStatement, '-1')) await keepTagsOfTaps(sql, numbers(tokens))
 }

@@ -1,4 +1,4 @@
-/** Conditions on products (spec §4.9) as SQL over `asset`. Distinct names are searched for a part, because products share them. */
+/** Conditions on products (spec §4.9) as SQL over `asset`. */
 import { type Hex, reportFlags, type StateCode } from '@touchstone/verdict'
 import type { Sql } from '../../db/database.ts'
 
@@ -22,7 +22,7 @@ const isFlagged = `state = 5 or (flags & ${reportFlags}) <> 0`
 
 const textColumns = { brand: 'brand', tagId: 'tag_id', gtin: 'gtin', serial: 'serial' }
 const listColumns = { brands: 'brand', names: 'name' }
-const bounds = {
+const timeBounds = {
   updatedAfter: 'updated_at >',
   updatedBefore: 'updated_at <',
   createdAfter: 'created_at >',
@@ -57,7 +57,7 @@ export function sqlOf(condition: ProductCondition, values: unknown[]): string {
     case 'updatedBefore':
     case 'createdAfter':
     case 'createdBefore':
-      return `${bounds[condition.kind]} ${parameter(condition.value, 'text')}::timestamptz`
+      return `${timeBounds[condition.kind]} ${parameter(condition.value, 'text')}::timestamptz`
     // As text: the planner matches a partial index by the text of its condition.
     case 'verified':
       return condition.value ? 'verified' : 'not verified'
@@ -88,7 +88,7 @@ export function partsOf(condition: ProductCondition): readonly ProductCondition[
 /** More names than these are not looked up one by one. So common a part is soon found in the order of the list. */
 const mostNames = 200
 
-/** Replaces a search by the names that it finds, where they are few. */
+/** Replaces a search for a part of a name by the names that have it, where they are few. Many products share a name. */
 export async function withNames(sql: Sql, condition: ProductCondition): Promise<ProductCondition> {
   const parts = partsOf(condition)
   const search = parts.find((part) => part.kind === 'nameContains')

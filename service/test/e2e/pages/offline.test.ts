@@ -75,7 +75,7 @@ describe('a page without a connection', { skip: noBrowser }, () => {
     await shows(page, 'Genuine')
   })
 
-  it('speaks the language of the visitor without a connection, in every word of the page', async () => {
+  it('is in the language of the visitor, in every word', async () => {
     await using page = await browser.open(await world.tapped('satchel'), { allowed: /ERR_INTERNET_DISCONNECTED/ })
     await page.evaluate('navigator.serviceWorker.ready.then(() => 0)')
     await page.context().setOffline(true)
