@@ -30,6 +30,7 @@ export type Notice =
         | 'reportExpired'
         | 'badLink'
         | 'badToken'
+        | 'noPage'
         | 'unknown'
         | 'fault'
         | 'prefetch'
@@ -89,7 +90,7 @@ const retried: readonly NoticeKind[] = ['limited', 'chain', 'fault', 'notConfigu
 
 /** Returns whether the page holds a search form: its policy must let the form go. */
 export function hasSearch(kind: NoticeKind): boolean {
-  return kind === 'badLink' || kind === 'badToken' || kind === 'unknown'
+  return ['badLink', 'badToken', 'noPage', 'unknown'].includes(kind)
 }
 
 function situationOf(context: PageContext, notice: Notice, situation: Situation): { title: string; body: Html } {

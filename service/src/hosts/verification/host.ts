@@ -15,6 +15,7 @@ import { docsRoutes } from './docs/routes.ts'
 import type { DocsSite } from './docs/sources.ts'
 import { fastPath } from './fast-path.ts'
 import { pageRoutes, type PageRoutes } from './pages/routes.ts'
+import { pathNotFound } from './pages/visit.ts'
 import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
 import { statusRoutes, type StatusRoutes } from './passport/status.ts'
 import { dppRoutes, type DppRoutes } from './product/dpps.ts'
@@ -23,7 +24,7 @@ import { productRoutes, type ProductRoutes } from './product/routes.ts'
 import { createRequestHelpers, rawPath, type Env } from './request.ts'
 import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
 import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
-import { assetRoutes, nothingHere, type AssetRoutes } from './routes/asset.ts'
+import { assetRoutes, type AssetRoutes } from './routes/asset.ts'
 import { discoveryRoutes, type DiscoveryRoutes } from './routes/discovery.ts'
 import { metadataRoutes, type MetadataRoutes } from './routes/metadata.ts'
 import { verifyRoutes, type VerifyRoutes } from './routes/verify.ts'
@@ -75,7 +76,7 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   statusRoutes(app, helpers, host) // §9  /api/status/{purpose}/{list}
   discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
   docsRoutes(app, helpers, host) // §9  /docs
-  app.notFound(() => errorResponse(404, nothingHere))
+  app.notFound((c) => pathNotFound(c))
   app.onError((error, c) => {
     const { status, message } = helpers.faultOf(error, c)
     return errorResponse(status, message)

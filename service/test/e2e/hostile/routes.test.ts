@@ -8,6 +8,7 @@ import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { textsOf } from '../../../src/pages/languages.ts'
 import { assertClean, hostileTexts, type HostileText } from '../../support/fuzz/hostile-text.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -191,6 +192,26 @@ describe('GET /api/asset/ over a raw socket', () => {
   it('answers 404 ASSET_NOT_FOUND for 2^256-1', async () => {
     const { status, body } = await raw(`/api/asset/${2n ** 256n - 1n}`)
     assert.deepEqual([status, /ASSET_NOT_FOUND/.test(body)], [404, true])
+  })
+
+  it('answers 404 with a page of the ways to an item where a browser navigates, and with JSON for programs', async () => {
+    const browser = {
+      Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+      'Accept-Language': 'de',
+    }
+    const { noPageTitle } = textsOf.de.notices
+    for (const path of ['/01', '/token/1/x', '/nothing', '/apis']) {
+      const response = await fetch(`${world.url}${path}`, { headers: browser })
+      assert.deepEqual([response.status, response.headers.get('content-type')], [404, 'text/html; charset=utf-8'], path)
+      const page = await response.text()
+      assert.ok(page.includes(noPageTitle) && page.includes('name="token"'), path)
+    }
+    for (const path of ['/api', '/api/nothing', '/.well-known/nothing', '/mcp/x', '/a2a/x']) {
+      const response = await fetch(`${world.url}${path}`, { headers: browser })
+      assert.deepEqual([response.status, response.headers.get('content-type')], [404, 'application/json'], path)
+    }
+    const posted = await fetch(`${world.url}/nothing`, { method: 'POST', headers: browser })
+    assert.equal(posted.headers.get('content-type'), 'application/json')
   })
 
   for (const [name, target] of [

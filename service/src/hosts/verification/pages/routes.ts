@@ -11,7 +11,7 @@ import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
 import { typedText } from '../../../domain/text.ts'
-import { errorResponse, methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
+import { methodRefused, preflight, quotaHeaders, readMethods } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
@@ -22,7 +22,6 @@ import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../.
 import { productDocument } from '../../../passport/public/document.ts'
 import { resolveTapFor, UnresolvedTap, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { parseRawQuery, parseTapParameters } from '../../../tap/parameters.ts'
-import { nothingHere } from '../routes/asset.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
 import { bulkRoute } from '../lookup/bulk.ts'
 import { findOfBrand, findText, type LookupResult, type FindSite } from '../lookup/find.ts'
@@ -40,7 +39,7 @@ import { offerRoute } from './offer.ts'
 import { reportRoute, type ReportSite } from './report.ts'
 import { connectTo, pageResponse, seeOther } from './response.ts'
 import { transferRoute, type TransferSite } from './transfer.ts'
-import { contextOf, noticeResponse } from './visit.ts'
+import { contextOf, noticeResponse, pathNotFound } from './visit.ts'
 
 export type PageRoutes = ItemSite &
   FindSite &
@@ -125,7 +124,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     if (linked !== null) return linked
     const target =
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
-    if (target === null) return errorResponse(404, nothingHere, visit.headers)
+    if (target === null) return pathNotFound(c, visit.headers)
     if (target.kind === 'notice') return noticeOf(visit, target.status, target.notice)
     if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')

@@ -1,11 +1,13 @@
 /** The begin of a page route: the quota of the client, the language of the visitor, and notices in it. */
 import type { Context } from 'hono'
+import { prefersPage } from '../../../http/accept.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { quotaHeaders } from '../../../http/responses.ts'
+import { errorResponse, quotaHeaders } from '../../../http/responses.ts'
 import type { PageContext } from '../../../pages/context.ts'
 import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
-import { rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { nothingHere } from '../routes/asset.ts'
+import { headerReader, isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { pageAssets } from './assets.ts'
 import { isOwnForm, pageResponse } from './response.ts'
 
@@ -45,6 +47,18 @@ export function noticeResponse(
     { status, html: noticePage(context, path, notice), form: hasSearch(notice.kind) },
     { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
   )
+}
+
+/** Paths for programs: their errors are JSON for browsers too. */
+const forPrograms = /^\/(?:api|a2a|mcp|dpps\w*|\.well-known)(?:\/|$)/
+
+/** Answers 404 for a path that nothing serves. A browser that navigates gets a page, any other client the general error body (spec §7). */
+export function pathNotFound(c: Context<Env>, headers: Headers = {}): Response {
+  const accept = headerReader(c)
+  if (!isRead(c.req.method) || forPrograms.test(c.req.path) || !prefersPage(accept('accept') ?? null))
+    return errorResponse(404, nothingHere, { ...headers, Vary: 'Accept' })
+  const context = contextOf(new URLSearchParams(rawQuery(c).slice(0, 200)), accept('accept-language'))
+  return noticeResponse(context, null, { status: 404, notice: { kind: 'noPage' } }, headers)
 }
 
 /** Reads the fields of a form of this host, or of a program. Any other body is null. */
