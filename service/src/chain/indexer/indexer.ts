@@ -129,6 +129,7 @@ export function createIndexer(options: IndexerOptions) {
         sync ??= await takeLead(isOver)
         const progress = await sync.step()
         failures = 0
+        if (fault !== null) log.info('index follows the chain again')
         fault = null
         if (progress === 'superseded') return
         if (progress === 'more to do') continue

@@ -122,7 +122,7 @@ export function createProvider(options: ProviderOptions): Provider {
       const { isRight, isFirst } = checkChain(ask)
       if (isFirst) await isRight
       const [answer] = await Promise.all([run({ ask, askAll }, provider), isRight])
-      breaker.answered()
+      answered()
       // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late. Nor do pauses.
       if (limits.met === 0) latency.add(ticks() - begun)
       return answer
@@ -130,7 +130,7 @@ export function createProvider(options: ProviderOptions): Provider {
       const failure = error instanceof RpcError ? error : new RpcError('fault', reasonOf(error))
       if (failure.kind === 'busy' && breaker.state() === 'closed') throw failure
       if (failure.isFault) breaker.fault()
-      else breaker.answered()
+      else answered()
       if (failure.kind === 'reset' || breaker.state() !== 'closed') doubtChain()
       if (failure.isFault) {
         counts.faults++
@@ -138,6 +138,11 @@ export function createProvider(options: ProviderOptions): Provider {
       }
       throw failure
     }
+  }
+
+  function answered(): void {
+    if (breaker.state() !== 'closed') log.info('chain provider answers again', { provider: label })
+    breaker.answered()
   }
 
   /**

@@ -293,7 +293,7 @@ describe('the chain over one provider', () => {
 
   it('opens its breaker after five faults and tries again after five seconds', async () => {
     const clock = { ms: 0 }
-    const { source } = sourceOver([first.url], { ticks: () => clock.ms })
+    const { source, lines } = sourceOver([first.url], { ticks: () => clock.ms })
     const head = await source.head()
     first.set('status500')
     const read = () => source.call(cell, '0x', head)
@@ -304,7 +304,9 @@ describe('the chain over one provider', () => {
     assert.deepEqual([source.stats().requests, source.stats().providers[0]?.breaker], [asked, 'open'])
     clock.ms = 5000
     assert.equal(await read(), wordOf(5))
+    assert.equal(await read(), wordOf(5))
     assert.equal(source.stats().providers[0]?.breaker, 'closed')
+    assert.equal(lines.filter((line) => line.includes('chain provider answers again')).length, 1)
   })
 
   it('never names a key of a URL, neither to the caller nor in the log', async () => {

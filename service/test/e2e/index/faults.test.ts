@@ -144,14 +144,16 @@ describe('an index that is built while the provider fails', () => {
       await source.close()
     })
 
-  it('keeps the blocks before one whose logs cannot be read', async () => {
+  it('keeps the blocks before one whose logs cannot be read, and logs once that it goes on', async () => {
     const { hash: blockHash } = (await chain.rpc('eth_getBlockByNumber', ['0x32', false])) as { hash: string }
     proxy.set({
       name: 'rpc-error',
       when: (_, [filter]) => (filter as WireLog | undefined)?.['blockHash'] === blockHash,
     })
     const source = chain.source({}, proxy.url)
-    const indexer = over({ source: { ...source, finalized: async () => null } })
+    const lines: string[] = []
+    const log = createLog((line) => lines.push(line))
+    const indexer = over({ source: { ...source, finalized: async () => null }, log })
     indexer.start()
     let status: IndexStatus | undefined
     await until(async () => {
@@ -162,7 +164,10 @@ describe('an index that is built while the provider fails', () => {
     assert.deepEqual([status?.role, status?.head, status?.lagBlocks], ['leader', head, head - 49n])
     proxy.set('none')
     assert.ok(await indexer.until(await chain.head(), 600_000))
+    const timesOf = (event: string) => lines.filter((line) => line.includes(event)).length
+    await until(() => timesOf('index follows the chain again') > 0)
     await indexer.close()
+    assert.deepEqual([timesOf('index not brought up to date'), timesOf('index follows the chain again')], [1, 1])
     await source.close()
   })
 
