@@ -1,5 +1,6 @@
 /** The components that need no chain: database, keys, and the stores of tags, items, metadata and API keys. */
-import { type StatsListener, unwatchFile, watchFile } from 'node:fs'
+import { existsSync, type StatsListener, unwatchFile, watchFile } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
@@ -85,6 +86,7 @@ export async function joinStore(
   opened: AsyncDisposableStack,
 ): Promise<Omit<StoreComponents, 'approvals'>> {
   const database = opened.adopt(await openStore(config), (db) => db.close())
+  if (database.dialect !== 'pglite') await markFolder(config.dataDir)
   await warnOfEndlessStatements(database, log)
   await bringUpToDate(database, config, log)
   const stores = indexedStores(database)
@@ -355,6 +357,8 @@ async function openStore(
   pool: { readonly poolSize?: number; readonly statementTimeoutMs?: number } = {},
 ): Promise<Database> {
   const folder = join(dataDir, 'store')
+  const other = store.databaseUrl === null ? findOtherStore(dataDir) : null
+  if (other !== null) throw new ConfigError(other.join(' '))
   try {
     const { databaseUrl: url, directUrl } = store
     return await openDatabase(url === null ? { dataDir: folder } : { url, directUrl: directUrl ?? url, ...pool })
@@ -368,6 +372,23 @@ async function openStore(
         : unusable(isDatabaseUnavailable(error) ? (error as Error).cause : error)
     throw new ConfigError(sentence, { cause: error })
   }
+}
+
+/** Marks the data folder of a process on PostgreSQL. A command that is run there without DATABASE_URL would answer from a new, empty database. */
+async function markFolder(dataDir: string): Promise<void> {
+  const text = 'The data of this folder is in the PostgreSQL of DATABASE_URL.\n'
+  await writeFile(join(dataDir, postgresMark), text, { mode: 0o600, flag: 'wx' }).catch(() => {}) // there already, or a folder to read only
+}
+
+const postgresMark = 'postgresql'
+
+/** Returns what is wrong, and the remedy, where an embedded database would be made in the folder of a process on PostgreSQL. */
+export function findOtherStore(dataDir: string): readonly [what: string, remedy: string] | null {
+  if (existsSync(join(dataDir, 'store')) || !existsSync(join(dataDir, postgresMark))) return null
+  return [
+    `The data of ${dataDir} is in PostgreSQL.`,
+    'Set DATABASE_URL as the service has it, or start the service, which executes commands. An embedded database needs a DATA_DIR of its own.',
+  ]
 }
 
 /** Returns the sentence for a folder whose database does not open. One that belongs to another user may be whole. */

@@ -26,6 +26,9 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
   const { databaseUrl } = config.store
   if (databaseUrl === null) {
     if (isRunning) return [ok('database', 'The embedded one; the running service has it.')]
+    const { findOtherStore } = await import('../../app/store.ts')
+    const other = findOtherStore(config.dataDir)
+    if (other !== null) return [wrong('database', ...other)]
     if (!existsSync(join(config.dataDir, 'store')))
       return [ok('database', 'The embedded one; the first start makes it.')]
     const closed = await findClosedToUs(join(config.dataDir, 'store'))

@@ -1,6 +1,6 @@
 /** Folders of a data folder that cannot be used: closed to this process, or not made completely. */
 import assert from 'node:assert/strict'
-import { mkdirSync, rmdirSync } from 'node:fs'
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { openStoreComponents } from '../../../src/app/store.ts'
@@ -9,6 +9,7 @@ import { stageDataFiles } from '../../../src/cli/database/data-files.ts'
 import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { makeReadOnly, noReadOnly } from '../../support/read-only.ts'
@@ -60,3 +61,22 @@ it(
     await staged.remove()
   },
 )
+
+it('makes no embedded database in the folder of a service on PostgreSQL', { skip: noPostgres }, async () => {
+  const dataDir = testFolder()
+  const own = await openOwnDatabase('migrated')
+  await using _dropped = { [Symbol.asyncDispose]: () => own.close() }
+  const log = createLog(() => {}, 'silent')
+  const settings = { DATA_DIR: dataDir, CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'12'.repeat(20)}` }
+  const withDatabase = readConfig({ ...settings, DATABASE_URL: own.url })
+  await (await openStoreComponents(withDatabase, log))[Symbol.asyncDispose]()
+  await assert.rejects(
+    openStoreComponents(readConfig(settings), log),
+    /^Error: The data of \S+ is in PostgreSQL\. Set DATABASE_URL as the service has it, or start the service/,
+  )
+  assert.equal(existsSync(join(dataDir, 'store')), false)
+  const findings = await diagnoseSettings(settings)
+  const { state, what = '' } = findings.find(({ area }) => area === 'database') ?? {}
+  assert.match(`${state}: ${what}`, /^wrong: The data of \S+ is in PostgreSQL\.$/)
+  await (await openStoreComponents(withDatabase, log))[Symbol.asyncDispose]()
+})
