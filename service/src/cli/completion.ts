@@ -75,7 +75,8 @@ function __touchstone_at
     contains -- (string join ' ' -- $path $word) ${[...words.keys()].map(quoted).join(' ')}
     and set -a path $word
   end
-  test (string join ' ' -- $path) = "$argv[1]"
+  set -l at (string join ' ' -- $path)
+  test "$at" = "$argv[1]"
 end
 ${[...words].flatMap(([path, list]) => list.map((each) => fishLine(path, each))).join('\n')}
 `,

@@ -1,12 +1,14 @@
 /** Help with examples, and wrong arguments that end in one sentence before anything is opened. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { Command, CommanderError } from 'commander'
 import { completionCommand } from '../../../src/cli/completion.ts'
 import { localCommands } from '../../../src/cli/program.ts'
 import { runWithin } from '../../../src/cli/session/session.ts'
+import { testFolder } from '../../support/folder.ts'
 import { captureIo, cli, type Ran, touchstone } from '../../support/processes/cli.ts'
 import { loadStoreCommands } from '../../../src/cli/store-commands.ts'
 
@@ -141,11 +143,28 @@ describe('touchstone completion', () => {
     assert.equal(completed('tag', 'import', 'tags.c'), '')
   })
 
-  for (const shell of ['zsh', 'fish']) {
+  /** Commands that print what each other shell would offer behind the words of its arguments. `$0` is the file of the script. */
+  const asking = {
+    zsh: `compdef() {}; _files() {}; _describe() { print -l -- $reply }; source $0; words=("$@"); CURRENT=$#; _touchstone`,
+    fish: 'source $argv[1]; complete -C "$argv[2..-1]"',
+  } as const
+  for (const shell of ['zsh', 'fish'] as const) {
     const isThere = spawnSync(shell, ['--version']).status === 0
-    it(`prints a script that ${shell} reads`, { skip: isThere ? false : `there is no ${shell}` }, async () => {
-      const { out } = await touchstone(['completion', shell], {}).ended
-      assert.equal(spawnSync(shell, ['-n'], { input: out }).status, 0)
+    it(`completes commands and options in ${shell}`, { skip: isThere ? false : `there is no ${shell}` }, async () => {
+      const script = join(testFolder(), 'completion')
+      writeFileSync(script, (await touchstone(['completion', shell], {}).ended).out)
+      const offered = (...words: string[]) => {
+        const { stdout, stderr } = spawnSync(shell, ['-c', asking[shell], script, 'touchstone', ...words], {
+          encoding: 'utf8',
+          env: { PATH: process.env['PATH'], HOME: testFolder() },
+        })
+        assert.equal(stderr, '')
+        return stdout
+      }
+      assert.match(offered('veri'), /^verify[:\t]Checks a verdict/m)
+      assert.match(offered('tag', 'batch', 'cre'), /^create[:\t]Makes a batch/m)
+      assert.match(offered('verify', '5', '--depl'), /^--deployment[:\t]known deployment/m)
+      assert.doesNotMatch(offered('tag', 'import', 'tags.c'), /^(?:verify|create)/m)
     })
   }
 })
