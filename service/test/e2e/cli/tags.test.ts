@@ -248,12 +248,10 @@ describe('touchstone tag write', () => {
   it('makes blank chips tags that verify, each registered with its counter used up', async () => {
     const uids = [newUid(), newUid()]
     const chips = uids.map((uid) => createChip({ uid }))
-    const exit = await writeTags(
-      session,
-      { url: address, batch: 'b', count: 2 },
-      readerWith(chips.map((chip) => ({ chip }))),
-    )
+    const pcsc = readerWith(chips.map((chip) => ({ chip })))
+    const exit = await writeTags(session, { url: address, batch: 'b', count: 2 }, pcsc)
     assert.equal(exit, 0, said.join('\n'))
+    assert.equal(pcsc.isOpen(), false) // an open reader has a thread, and the process would not end
     assert.ok(said.includes('Reader: ACS'))
     assert.equal(said.at(-1), '2 of 2 tags written.')
     for (const [index, uid] of uids.entries()) {

@@ -8,11 +8,19 @@ import type { Chip } from './chip.ts'
  * nfc-pcsc with one reader, on which these are put one after another. The next one when the address of the last was read, or when it was
  * taken away: `tornAt` commands after it was put there, or answered, by `liftedAt`.
  */
-export function readerWith(chips: readonly { chip: Chip; tornAt?: number; liftedAt?: number }[]): PcscPackage {
+export function readerWith(
+  chips: readonly { chip: Chip; tornAt?: number; liftedAt?: number }[],
+): PcscPackage & { readonly isOpen: () => boolean } {
+  let isOpen = false
   class NFC extends EventEmitter {
     constructor() {
       super()
-      const reader = Object.assign(new EventEmitter(), { autoProcessing: true, reader: { name: 'ACS' }, transmit })
+      const reader = Object.assign(new EventEmitter(), {
+        autoProcessing: true,
+        reader: { name: 'ACS' },
+        transmit,
+        close: () => (isOpen = false),
+      })
       let at = -1
       let sent = 0
       async function transmit(command: Buffer): Promise<Buffer> {
@@ -29,13 +37,14 @@ export function readerWith(chips: readonly { chip: Chip; tornAt?: number; lifted
         reader.emit('card', { standard: 'TAG_ISO_14443_4' })
       }
       setImmediate(() => {
+        isOpen = true
         this.emit('reader', reader)
         next()
       })
     }
     close() {}
   }
-  return { NFC: NFC as unknown as PcscPackage['NFC'] }
+  return { NFC: NFC as unknown as PcscPackage['NFC'], isOpen: () => isOpen }
 }
 
 /** Reads file 02 as a phone does. */

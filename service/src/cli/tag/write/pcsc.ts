@@ -1,4 +1,20 @@
 /** Errors of PC/SC as sentences with a remedy. The codes are those of pcsc-lite and of Windows, which are the same. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { CommandError } from '../../session/output.ts'
+
+/** Throws a sentence where the service of Linux does not run: the library waits for it without end, and blocks this process meanwhile. */
+export async function assertServiceRuns(socket = '/run/pcscd/pcscd.comm'): Promise<void> {
+  const connection = connect(socket)
+  try {
+    await once(connection, 'connect')
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') throw new CommandError(noService)
+  } finally {
+    connection.destroy()
+  }
+}
 
 /**
  * Returns a sentence that says what to do. `error` is that of nfc-pcsc, or the one that it holds as `previous`; its text ends with the code
@@ -25,6 +41,7 @@ const silent = 'The chip does not answer: lay it flat on the middle of the reade
 const sentences: Readonly<Record<string, string>> = {
   '8010001d': noService, // SCARD_E_NO_SERVICE
   '8010001e': noService, // SCARD_E_SERVICE_STOPPED
+  '80100013': noService, // SCARD_F_COMM_ERROR
   '8010002e': noReader, // SCARD_E_NO_READERS_AVAILABLE
   '80100009': noReader, // SCARD_E_UNKNOWN_READER
   '80100017': noReader, // SCARD_E_READER_UNAVAILABLE

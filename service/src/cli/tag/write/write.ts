@@ -6,7 +6,7 @@ import { argument, defineCommand, inSession } from '../../session/command.ts'
 import type { RunWork, Session } from '../../session/session.ts'
 import { CommandError, formatJson } from '../../session/output.ts'
 import { getBatch, getMasters } from '../keys.ts'
-import { pcscSentence, removed } from './pcsc.ts'
+import { assertServiceRuns, pcscSentence, removed } from './pcsc.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from '../template.ts'
 import { parseTapBytes } from '../../../tap/parameters.ts'
 import { type ChipList, openChipList } from './chip-list.ts'
@@ -197,6 +197,7 @@ type Reader = {
   readonly reader: { readonly name: string }
   readonly on: (event: 'card' | 'card.off' | 'error', listener: (value: unknown) => void) => unknown
   readonly transmit: (data: Buffer, maxLength: number) => Promise<Buffer>
+  readonly close: () => void
 }
 type Nfc = {
   readonly on: (event: 'reader' | 'error', listener: (value: never) => void) => unknown
@@ -207,11 +208,11 @@ export type PcscPackage = { readonly NFC: new () => Nfc }
 /** Imports the package. Throws a sentence with the command that installs it. */
 async function loadPcsc(): Promise<PcscPackage> {
   const name = 'nfc-pcsc' // not among the dependencies: only a personalisation station needs it
-  try {
-    return (await import(name)) as PcscPackage
-  } catch {
+  const pcsc = await import(name).catch(() => {
     throw new CommandError('Writing tags needs a PC/SC reader and its package: npm install --no-save nfc-pcsc')
-  }
+  })
+  if (process.platform === 'linux') await assertServiceRuns()
+  return pcsc as PcscPackage
 }
 
 /** Yields every chip that is put on a reader, until `signal` aborts. Throws one sentence when the reader fails. */
@@ -227,8 +228,10 @@ async function* chipsOn(
     wake()
   }
   const nfc = new NFC()
+  const readers: Reader[] = []
   nfc.on('error', fail)
   nfc.on('reader', (reader: Reader) => {
+    readers.push(reader)
     reader.autoProcessing = false
     onReader(reader.reader.name)
     reader.on('error', () => {}) // a chip that is taken away shows in its own transmit
@@ -249,6 +252,7 @@ async function* chipsOn(
       else await new Promise<void>((resolve) => (wake = resolve))
     }
   } finally {
+    for (const reader of readers) reader.close() // each has a thread, which keeps the process alive
     nfc.close()
   }
 }
@@ -256,9 +260,9 @@ async function* chipsOn(
 /** Sends a command. Null means that its chip was removed. */
 async function transmit(reader: Reader, command: Uint8Array | null): Promise<Uint8Array> {
   if (command === null) throw new ChipError(removed)
-  try {
-    return Uint8Array.from(await reader.transmit(Buffer.from(command), 258))
-  } catch (error) {
+  const answer = await reader.transmit(Buffer.from(command), 258).catch((error: unknown) => {
     throw new ChipError(pcscSentence(error, removed))
-  }
+  })
+  if (answer.length < 2) throw new ChipError(removed) // an answer ends with two bytes of status
+  return Uint8Array.from(answer)
 }
