@@ -35,15 +35,28 @@ export function isSameJson(value: unknown, expected: unknown): boolean {
 
 /**
  * Parses JSON in which no object names a member twice (RFC 7493, 2.3), or returns `undefined`. Readers disagree about which of the two
- * counts, so that a person and a program may read different things.
+ * counts, so that a person and a program may read different things. Values that are nested over 100 deep are not read either.
  */
 export function parseUniqueJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text)
-    return countNames(text) === countNames(JSON.stringify(value)) ? value : undefined
+    return !isDeep(text) && countNames(text) === countNames(JSON.stringify(value)) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+/** Readers that call themselves for each level fail at a depth of their own. */
+const deepest = 100
+
+function isDeep(json: string): boolean {
+  let depth = 0
+  for (const [token] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g)) {
+    if (token === '[' || token === '{') depth++
+    else if (token === ']' || token === '}') depth--
+    if (depth > deepest) return true
+  }
+  return false
 }
 
 /** Counts the texts of valid JSON that a colon follows. */
