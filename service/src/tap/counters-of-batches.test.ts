@@ -7,7 +7,8 @@ import { createReplayLedger, pruneTapsStatement } from './replay-ledger.ts'
 import { tagStore } from './tag-registry.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
 import { newPicc } from '../../test/support/tap/tapped-tag.ts'
-import { testDatabases } from '../../test/support/database/databases.ts'
+import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
+import { until } from '../../test/support/wait.ts'
 
 let [batches, token] = [0, 10n ** 20n]
 
@@ -47,8 +48,8 @@ async function chipIn(database: Database, epochs: readonly number[]) {
         one(batch).batchId,
         new Date().toISOString(),
       ]),
-    register: async (batch: number, baselineCounter = 0) =>
-      (await tags.importTag({ ...one(batch), uid, baselineCounter, tokenId: (token += 1n) })).outcome,
+    register: async (batch: number, baselineCounter = 0, registry = tags) =>
+      (await registry.importTag({ ...one(batch), uid, baselineCounter, tokenId: (token += 1n) })).outcome,
     /** Deletes the taps that the last counter of the tag covers, as after the time of retention. */
     forget: () => database.query(pruneTapsStatement, ['2999-01-01', 1_000_000]),
   }
@@ -113,6 +114,42 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await register(1), 'registered')
       assert.deepEqual([await tap(1, 1), await tap(1, 2), await tap(1, 3)], ['REPLAY', 'REPLAY', 'FRESH'])
     })
+
+    const oneAtATime = name === 'PGlite' && 'PGlite carries out one transaction after another'
+    it('stay used up when the chip is registered in both lives at the same time', { skip: oneAtATime }, async () => {
+      const { tap, setStatus, register } = await chipOf([0, 1])
+      assert.equal(await tap(1, 1), 'FRESH')
+      await setStatus(1, 'revoked')
+      const registered: Promise<unknown>[] = []
+      await database.transaction(async (sql) => {
+        assert.equal(await register(0, 0, tagStore(sql)), 'registered')
+        registered.push(register(1))
+        await until(async () => (await countLockWaits(database)) > 0)
+      })
+      assert.deepEqual(await Promise.all(registered), ['registered'])
+      await setStatus(1, 'active')
+      assert.deepEqual([await tap(1, 1), await tap(1, 2)], ['REPLAY', 'FRESH'])
+    })
+
+    it(
+      'stay used up when a later life begins while the chip is registered in an earlier one',
+      { skip: oneAtATime },
+      async () => {
+        const { uid, tap, setStatus, register } = await chipOf([0, 1, 2])
+        assert.equal(await tap(1, 1), 'FRESH')
+        await setStatus(1, 'revoked')
+        const registered: Promise<unknown>[] = []
+        await database.transaction(async ({ query }) => {
+          await query('select from tap where uid = $1 for update', [uid])
+          registered.push(register(0))
+          await until(async () => (await countLockWaits(database)) > 0)
+          assert.equal(await tap(2, 3), 'FRESH')
+        })
+        assert.deepEqual(await Promise.all(registered), ['registered'])
+        assert.equal(await register(2), 'registered')
+        assert.deepEqual([await tap(2, 2), await tap(2, 3), await tap(2, 4)], ['REPLAY', 'REPLAY', 'FRESH'])
+      },
+    )
 
     it('are of one batch, and each used once, when taps come while batches are revoked and lifted', async () => {
       for (let round = 0; round < 10; round += 1) {
