@@ -42,8 +42,10 @@ export type IssuerKeys =
   | { readonly ok: true; readonly keys: readonly IssuerKey[] }
   | { readonly ok: false; readonly reason: string }
 
-const maxLength = 65_536
-const maxKeys = 100
+const maxLength = 131_072
+const maxKeys = 200
+/** A rotation leaves room for revocations, each of which can add a key. */
+const maxRotatedKeys = 180
 
 /** The private halves in a key store, by `kid`. */
 export type StoredKeys = ReadonlyMap<string, SigningKey>
@@ -87,12 +89,13 @@ export async function changeIssuerKeys(
   change: IssuerKeyChange,
   store: KeyStore | null = null,
 ): Promise<string | { readonly refused: string }> {
-  const parsed = parseIssuerKeys(text, await storedIssuerKeys(store))
+  const stored = await storedIssuerKeys(store)
+  const parsed = parseIssuerKeys(text, stored)
   const members = parsed.ok ? parseMembers(text) : null
   if (!parsed.ok || members === null)
     return { refused: parsed.ok ? 'The issuer key text holds no keys.' : parsed.reason }
   const { keys } = parsed
-  const refused = change.kind === 'rotate' ? null : refusalOf(keys, change)
+  const refused = change.kind === 'rotate' ? rotationRefusalOf(keys) : refusalOf(keys, change)
   if (refused !== null) return { refused }
   const kept = keys.map(({ id, status }, index) => {
     const member = { ...members[index], kid: id }
@@ -102,10 +105,18 @@ export async function changeIssuerKeys(
       ? { ...member, status: 'retired' }
       : { ...member, status: 'revoked', revoked: change.at }
   })
-  const next = Math.max(...keys.map(({ id }) => Number(id.slice(4)))) + 1
+  // A key store may have keys that no text names any more: a backup from before was restored. One of them may have been revoked.
+  const ids = [...keys.map(({ id }) => id), ...[...stored.keys()].filter(isIssuerKeyId)]
+  const next = Math.max(...ids.map((id) => Number(id.slice(4)))) + 1
   const former = change.kind === 'revoke' ? keys.find(({ id }) => id === change.id) : undefined
   if (change.kind === 'rotate') return setText([...kept, ...(await newKeys(next, store))])
-  return setText(former?.status === 'active' ? [...kept, await newKey(former.algorithm, `key-${next}`, store)] : kept)
+  const hasSuccessor = former?.status === 'active' && kept.length < maxKeys
+  return setText(hasSuccessor ? [...kept, await newKey(former.algorithm, `key-${next}`, store)] : kept)
+}
+
+function rotationRefusalOf({ length }: readonly IssuerKey[]): string | null {
+  if (length + 2 <= maxRotatedKeys) return null
+  return `There are ${length} keys, and a rotation adds no more from ${maxRotatedKeys - 1} on. A revocation still does.`
 }
 
 function refusalOf(

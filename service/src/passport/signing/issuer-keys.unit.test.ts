@@ -80,6 +80,21 @@ describe('issuer keys', () => {
     )
   })
 
+  it('stay readable however often they are rotated: there is a last rotation, and a stolen key is revoked after it', async () => {
+    const { d: _d, ...publicHalf } = es256
+    const former = Array.from({ length: 176 }, (_key, at) => ({
+      ...publicHalf,
+      kid: `key-${at + 1}`,
+      status: 'retired',
+    }))
+    const text = textOf(...former, { ...es256, kid: 'key-177' }, { ...ed25519, kid: 'key-178' })
+    const last = await changed(text, { kind: 'rotate' })
+    assert.equal(keysOf(last).length, 180)
+    assert.match(await refusalOf(last, { kind: 'rotate' }), /^There are 180 keys/)
+    const revoked = await changed(last, { kind: 'revoke', id: 'key-179', at: '2026-11-20T00:00:00Z' })
+    assert.equal(summary(revoked).at(-1), 'key-181 ES256 active')
+  })
+
   it('that no longer sign may be public only', () => {
     const { d: _d, ...publicHalf } = es256
     assert.equal(keysOf(textOf({ ...publicHalf, status: 'retired' }))[0]?.sign, null)
@@ -94,7 +109,7 @@ describe('issuer keys', () => {
     ['no JSON', 'secret-text', /neither a JWK Set nor a JWK/],
     ['an empty set', '{"keys":[]}', /neither/],
     ['a list', '[]', /neither/],
-    ['a very long text', ' '.repeat(70_000), /too long/],
+    ['a very long text', ' '.repeat(140_000), /too long/],
     ['the gateway key', JSON.stringify(gateway), /gateway/],
     ['an RSA key', '{"kty":"RSA","n":"AQ","e":"AQAB"}', /only P-256/],
     ['a key of the wrong type', textOf({ ...es256, kty: 'OKP' }), /only P-256/],

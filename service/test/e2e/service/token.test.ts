@@ -1,7 +1,7 @@
 /** The service with its private keys in a PKCS#11 token, SoftHSM2. */
 import assert from 'node:assert/strict'
 import { createECDH, randomBytes } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
@@ -93,6 +93,24 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     const file = JSON.parse(await readFile(join(folder, 'issuer.jwks.json'), 'utf8')) as { keys: object[] }
     assert.equal(file.keys.length, 4)
     for (const key of file.keys) assert.ok(!('d' in key))
+  })
+
+  it('never sign passports again that were revoked after a backup, when its file is restored and the keys are rotated', async () => {
+    const path = join(folder, 'issuer.jwks.json')
+    const issuer = await openIssuer({ folder, signing: true, keyStore })
+    const backup = await readFile(path)
+    assert.equal(await issuer.change({ kind: 'rotate' }), null)
+    const stolen = issuer.keys().filter(({ status }) => status === 'active')
+    for (const { id } of stolen)
+      assert.equal(await issuer.change({ kind: 'revoke', id, at: '2026-11-20T08:00:00Z' }), null)
+    await writeFile(path, backup)
+    await issuer.reload()
+    assert.equal(await issuer.change({ kind: 'rotate' }), null)
+    const halves = new Set(issuer.keys().map(({ publicJwk }) => publicJwk.x))
+    assert.deepEqual(
+      stolen.filter(({ publicJwk }) => halves.has(publicJwk.x)),
+      [],
+    )
   })
 
   it('verify taps with one call for a new tag, and cost forged links none unless they read as a chip by chance', async () => {
