@@ -26,6 +26,9 @@ export type AttestationKeysOptions = KeySourceOptions & {
   readonly ticks?: () => number
 }
 
+/** Verifiers read 200 keys. What is left is for the successors of revoked ones. */
+const mostAnnounced = 180
+
 /** Other processes may sign with a retired key until they reload the history. */
 const graceSeconds = 120
 
@@ -94,12 +97,17 @@ export async function openAttestationKeys({
     const cannotSign =
       row === undefined || row.validFrom <= seconds()
         ? `The attestation key ${last.keyId} may not sign now.`
-        : `The attestation key ${last.keyId} begins on ${formatSecond(row.validFrom)}: a clock was ahead when it was made. Make another one: touchstone attest key add, then switch.`
+        : notBegun(last.keyId, row.validFrom)
     return { ...last, cannotSign, sign: () => Promise.reject(new Error(cannotSign)) }
   }
 
   /** Announces a key: a new one in this folder, or the `address` of one that will be configured. */
   async function add(address?: Hex): Promise<KeyChange> {
+    await history.read()
+    if (history.rows().length >= mostAnnounced)
+      return refused(
+        `${history.rows().length} keys are listed, and verifiers read no longer list: no more is announced.`,
+      )
     if (address === undefined) {
       if (source.make === null)
         return refused('The key of this service is configured, not made here: announce the next one by its address.')
@@ -160,13 +168,15 @@ export async function openAttestationKeys({
         return refused(
           'The key of this service is configured: configure the next one, restart every process, then retire the one before.',
         )
-      return changeListed(keyId, async ({ address, status }) => {
-        const before = signing()
-        if (before?.keyId === keyId) return `Key ${keyId} signs already.`
-        if (!source.own().some(({ key }) => key.keyId === keyId))
-          return `The private half of ${keyId} is not in ${source.place}.`
+      return changeListed(keyId, async ({ address, status, validFrom }) => {
+        const own = source.own().map(({ key }) => key.keyId)
+        // One whose time has not begun would sign in place of this key later.
+        const before = history.rows().filter((row) => row.status === 'active' && own.includes(row.keyId))
+        if (signing()?.keyId === keyId) return `Key ${keyId} signs already.`
+        if (!own.includes(keyId)) return `The private half of ${keyId} is not in ${source.place}.`
+        if (validFrom > seconds()) return notBegun(keyId, validFrom)
         if (!(await activate(address))) return `Key ${keyId} is ${status}: add a new one.`
-        if (before !== undefined) await end(before.address)
+        for (const row of before) if (row.keyId !== keyId) await end(row.address)
         return undefined
       })
     },
@@ -188,6 +198,10 @@ export async function openAttestationKeys({
         return undefined
       }),
   }
+}
+
+function notBegun(keyId: string, validFrom: number): string {
+  return `The attestation key ${keyId} begins on ${formatSecond(validFrom)}: a clock was ahead when it was made. Make another one: touchstone attest key add, then switch.`
 }
 
 const refused = (sentence: string): KeyChange => ({ refused: sentence })

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { attestationKeyId, verifyAttestation, type Attested, type Hex } from '@touchstone/verdict'
+import { attestationKeyId, verifyAttestation, type Attested, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { Command } from 'commander'
 import { createPublicClient, createWalletClient, encodeDeployData, hexToBytes, http, parseAbi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
@@ -134,6 +134,36 @@ describe('attestation keys', () => {
     assert.equal(statements, 1)
     assert.equal(elsewhere.active().keyId, keys.active().keyId)
     assert.notEqual(keys.active().keyId, stolen.keyId)
+  })
+
+  it('made by a clock that was ahead are not switched to, and sign nothing after a switch to another one', async (t) => {
+    const own = await openEmptyPglite()
+    t.after(() => own.close())
+    const options = { database: own, folder: testFolder() }
+    const ahead = await openKeys({ ...options, now: () => clock + 3_600_000 })
+    const first = ahead.active().keyId
+    const announced = keyAfter(await ahead.add()).keyId
+    const keys = await openKeys(options)
+    assert.match(refusal(await keys.switchTo(announced)), /begins on .*Z.*touchstone attest key add/)
+    const { keyId } = keyAfter(await keys.add())
+    keyAfter(await keys.switchTo(keyId))
+    assert.equal(keys.active().keyId, keyId)
+    secondsLater(3_601)
+    for (const later of [keys, await openKeys(options)]) assert.equal(later.active().keyId, keyId)
+    const statuses = (await keys.published()).map(({ keyId: id, status }) => [id, status])
+    assert.deepEqual(Object.fromEntries(statuses), { [first]: 'retired', [announced]: 'next', [keyId]: 'active' })
+  })
+
+  it('are announced as long as the list is one that buyers read, and a stolen one gets a successor after that', async (t) => {
+    const own = await openEmptyPglite()
+    t.after(() => own.close())
+    const keys = await openKeys({ database: own, folder: testFolder() })
+    await own.query(`insert into attestation_key (address, valid_from, valid_until, status)
+      select decode(lpad(to_hex(n), 40, '0'), 'hex'), 0, 1, 'retired' from generate_series(1, 178) n`)
+    keyAfter(await keys.add())
+    assert.match(refusal(await keys.add()), /^180 keys are listed/)
+    keyAfter(await keys.revoke(keys.active().keyId))
+    assert.ok(await isBelieved(await proofBy(keys, now), keys))
   })
 
   it('sign nothing before their time begins, and nothing while they are announced', async () => {
@@ -399,4 +429,9 @@ function listed(change: KeyChange) {
 function refusal(change: KeyChange): string {
   assert.ok('refused' in change, 'it should have been refused')
   return change.refused
+}
+
+function keyAfter(change: KeyChange): PublishedKey {
+  if ('refused' in change) assert.fail(change.refused)
+  return change
 }
