@@ -91,6 +91,15 @@ export async function openIssuer({
   let keys: readonly IssuerKey[] = []
   let text = await readText(path)
   if (text === null && signing) {
+    await alone(create)
+    text = await readText(path)
+  }
+  if (text !== null) await use(text)
+  const signers = new Map<string, { readonly keys: readonly IssuerKey[]; readonly signer: Signer }>()
+
+  /** Creates the key file unless another process did so meanwhile. Two at once would make keys of one name in a token. */
+  async function create(): Promise<void> {
+    if ((await readText(path)) !== null) return
     if ((await published.list()).length > 0) throw new Error(foreignKeys(path))
     await createOnce(path, folder, await generateIssuerKeys(keyStore)).catch((cause: unknown) => {
       throw new Error(
@@ -98,10 +107,7 @@ export async function openIssuer({
         { cause },
       )
     })
-    text = await readText(path)
   }
-  if (text !== null) await use(text)
-  const signers = new Map<string, { readonly keys: readonly IssuerKey[]; readonly signer: Signer }>()
 
   /** Publishes and uses the keys of a file. */
   async function use(next: string): Promise<void> {

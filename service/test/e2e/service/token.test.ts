@@ -14,6 +14,7 @@ import { readConfig } from '../../../src/app/config/config.ts'
 import { facilitatorAccounts, openRoleKeys } from '../../../src/app/keys.ts'
 import { openTagKeyStore } from '../../../src/tap/keys/store.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
+import { createQueue } from '../../../src/lib/async/concurrency.ts'
 import { createAesKey } from '../../../src/tap/sun/aes.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { readPicc } from '../../../src/tap/sun/sun.ts'
@@ -70,8 +71,9 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     assert.equal(await recoverMessageAddress({ message: 'mint', signature: signed ?? '0x' }), keys[0]?.account.address)
   })
 
-  it('sign passports, through a restart and a rotation; the file holds public halves only', async () => {
-    const open = () => openIssuer({ folder, signing: true, keyStore })
+  it('sign passports, through two starts at once, a restart and a rotation; the file holds public halves only', async () => {
+    const alone = createQueue()
+    const open = () => openIssuer({ folder, signing: true, keyStore, alone })
     const signed = async () => {
       const issuer = await open()
       const signer = issuer.signerFor('did:web:verify.example')
@@ -79,7 +81,7 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
       const jws = await signer.signJwt({ name: 'item' })
       return { issuer, kid: proof.verificationMethod, jws }
     }
-    const first = await signed()
+    const [first] = await Promise.all([signed(), open()])
     assert.equal(first.kid, 'did:web:verify.example#key-2')
     const again = await signed()
     assert.deepEqual(
