@@ -382,7 +382,7 @@ async function markFolder(dataDir: string): Promise<void> {
 
 const postgresMark = 'postgresql'
 
-/** Returns what is wrong, and the remedy, where an embedded database would be made in the folder of a process on PostgreSQL. */
+/** Returns what is wrong and the remedy, where the data of a folder is in PostgreSQL. A command would make an embedded database there. */
 export function findOtherStore(dataDir: string): readonly [what: string, remedy: string] | null {
   if (existsSync(join(dataDir, 'store')) || !existsSync(join(dataDir, postgresMark))) return null
   return [
