@@ -3,6 +3,7 @@ import { VerdictError } from './lib/errors.ts'
 import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
 import { type Hex, lowerCaseHex, word } from './lib/hex.ts'
 import { isObject, textOf } from './lib/json.ts'
+import { parseUrl } from './lib/url.ts'
 
 /** Sends one JSON-RPC request and returns its `result`, with hex in lower case. */
 export type Rpc = (method: string, params: readonly unknown[]) => Promise<unknown>
@@ -24,7 +25,7 @@ export function metadataHashCall(tokenId: bigint): Hex {
  * `RPC_UNAVAILABLE` for everything else, an invalid URL or one with a user name or password included.
  */
 export function createRpc({ url, ...options }: { url: string } & FetchOptions): Rpc {
-  const target = URL.canParse(url) ? new URL(url) : null
+  const target = parseUrl(url)
   let lastId = 0
   return async (method, params) => {
     if (target === null || !/^https?:$/.test(target.protocol) || target.username !== '' || target.password !== '') {

@@ -1,6 +1,7 @@
 /** Asks one chain endpoint, or several of which a number must agree. */
 import { VerdictError } from '../lib/errors.ts'
 import type { FetchOptions } from '../lib/fetch-json.ts'
+import { parseUrl } from '../lib/url.ts'
 import { type Check, type Outcome, type Report, undecided } from './report.ts'
 
 /** The endpoints of the chain that are asked. */
@@ -59,8 +60,9 @@ export async function askEndpoints(
  * no URL is returned as it is.
  */
 export function endpointHost(url: string): string {
-  if (!URL.canParse(url)) return url
-  const { hostname, port } = new URL(url)
+  const parsed = parseUrl(url)
+  if (parsed === null) return url
+  const { hostname, port } = parsed
   const name = hostname.replace(/\.$/, '').replace(mappedAddress, dotted).replace(thisMachine, 'localhost')
   return `${name}:${/^(?:80|443)$/.test(port) ? '' : port}`
 }

@@ -26,20 +26,20 @@ const ansi =
 
 /** Dropped wherever they stand: all but line feeds, joiners and VS15/VS16, which are judged elsewhere. */
 const dropped =
-  /[[\p{Cc}\p{Cs}\p{Co}\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}\u{FFF0}-\u{FFFC}]--[\n\p{Join_Control}\u{FE0E}-\u{FE0F}]]/gv
+  /(?![\n\p{Join_Control}\u{FE0E}-\u{FE0F}])[\p{Cc}\p{Cs}\p{Co}\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}\u{FFF0}-\u{FFFC}]/gu
 
 /** Marks in a row; joiners and selectors neither count nor part two rows, because they may fall out later. */
-const markRow = /[\p{M}\p{Join_Control}]+/gv
+const markRow = /[\p{M}\p{Join_Control}]+/gu
 
-const selector = /[\u{FE0E}-\u{FE0F}]/v
-const joiner = /\p{Join_Control}/v
+const selector = /[\u{FE0E}-\u{FE0F}]/u
+const joiner = /\p{Join_Control}/u
 
-/** Joiners and selectors in a row, with the code points around them. */
-const joinerRow = /(?<=(.?))[\p{Join_Control}\u{FE0E}-\u{FE0F}]+(?=(.?))/gsv
+/** Joiners and selectors in a row, with the code point after them. */
+const joinerRow = /[\p{Join_Control}\u{FE0E}-\u{FE0F}]+(?=(.?))/gsu
 
 /** Letters of the scripts in which a joiner is spelling, and all marks. */
 const joining =
-  /[[\p{L}&&[\p{sc=Arab}\p{sc=Syrc}\p{sc=Mong}\p{sc=Deva}\p{sc=Beng}\p{sc=Guru}\p{sc=Gujr}\p{sc=Orya}\p{sc=Taml}\p{sc=Telu}\p{sc=Knda}\p{sc=Mlym}\p{sc=Sinh}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}]]\p{M}]/v
+  /(?=\p{L})[\p{sc=Arab}\p{sc=Syrc}\p{sc=Mong}\p{sc=Deva}\p{sc=Beng}\p{sc=Guru}\p{sc=Gujr}\p{sc=Orya}\p{sc=Taml}\p{sc=Telu}\p{sc=Knda}\p{sc=Mlym}\p{sc=Sinh}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}]|\p{M}/u
 
 /**
  * Cleans one supplier text (spec §2.3). `max` is the cap in code points; a longer text ends with `…`.
@@ -49,9 +49,9 @@ export function cleanText(text: string, { max, multiline = false }: { max: numbe
   let clean = text.slice(0, inputFactor * max)
   clean = clean.replace(/\r\n?|\x85/g, '\n').replace(multiline ? /\t/g : /[\t\n]/g, ' ')
   for (let pass = 0; pass < ansiPasses; pass += 1) clean = clean.replace(ansi, '')
-  clean = clean.replace(/[\u{2028}\u{2029}\u{2800}]/gv, ' ').replace(dropped, '')
+  clean = clean.replace(/[\u{2028}\u{2029}\u{2800}]/gu, ' ').replace(dropped, '')
   clean = clean.replace(markRow, capMarks).replace(joinerRow, judgeJoiners)
-  clean = clean.replace(/\p{Zs}{2,}/gv, ' ').replace(/\p{Zs}?\n\p{Zs}?/gv, '\n')
+  clean = clean.replace(/\p{Zs}{2,}/gu, ' ').replace(/\p{Zs}?\n\p{Zs}?/gu, '\n')
   return capLength(clean.replace(/\n{3,}/g, '\n\n').trim(), max)
 }
 
@@ -66,11 +66,12 @@ function capMarks(row: string): string {
 }
 
 /** Keeps at most one selector after an emoji and one joiner between letters that join, or between pictographs. */
-function judgeJoiners(row: string, before: string, after: string): string {
-  const style = /\p{Emoji}/v.test(before) ? (selector.exec(row)?.[0] ?? '') : ''
+function judgeJoiners(row: string, after: string, at: number, text: string): string {
+  const before = Array.from(text.slice(Math.max(0, at - 2), at)).at(-1) ?? '' // Safari before 16.4 has no lookbehind
+  const style = /\p{Emoji}/u.test(before) ? (selector.exec(row)?.[0] ?? '') : ''
   if (joining.test(before) && joining.test(after)) return style + (joiner.exec(row)?.[0] ?? '')
   const pictographs =
-    /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/v.test(before) && /\p{Extended_Pictographic}/v.test(after)
+    /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(before) && /\p{Extended_Pictographic}/u.test(after)
   return pictographs && row.includes('\u{200D}') ? `${style}\u{200D}` : style
 }
 
@@ -79,6 +80,6 @@ function capLength(text: string, max: number): string {
   const points = Array.from(text)
   if (points.length <= max) return text
   const kept = points.slice(0, max - 1)
-  while (/^[\p{Zs}\n\p{Join_Control}]$/v.test(kept.at(-1) ?? '')) kept.pop()
+  while (/^[\p{Zs}\n\p{Join_Control}]$/u.test(kept.at(-1) ?? '')) kept.pop()
   return `${kept.join('')}…`
 }

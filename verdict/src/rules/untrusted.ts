@@ -1,4 +1,5 @@
 /** The `untrusted` object of a verdict: supplier metadata, cleaned and fenced in (spec §2.3). */
+import { parseUrl } from '../lib/url.ts'
 import { cleanText } from './clean-text.ts'
 import type { Untrusted } from './verdict.ts'
 
@@ -43,7 +44,7 @@ export function untrustedOf(metadata: unknown): Untrusted {
  */
 function cleanImage(text: string): string {
   const clean = cleanText(text, { max: longestImage + 1 })
-  const url = URL.canParse(clean) ? new URL(clean) : null
+  const url = parseUrl(clean)
   if (url === null || !/^(?:https|ipfs):\/\/[^/?#]/.test(url.href)) return ''
   if (url.username !== '' || url.password !== '' || url.href.length > longestImage) return ''
   return url.href
