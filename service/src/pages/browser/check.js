@@ -2,6 +2,8 @@
  * Checks a certificate in the browser: the signature by the issuer's did:web document (RFC 7515, ES256 or EdDSA), the status list (W3C Bitstring
  * Status List), and the record now. The certificate is never sent. Keys and this page are kept, so that a signature is checked offline.
  */
+import { deadline, urlOf } from './page.js'
+
 const place = document.querySelector('[data-checked]')
 const provider = document.querySelector('[data-provider]')
 const texts = JSON.parse(document.getElementById('check-texts').textContent)
@@ -113,19 +115,25 @@ async function issuerKeys() {
     const response = await request(keysPath, 'application/json')
     const document = await response.clone().json()
     if (document.id !== did) throw new Refused('key')
-    void caches
-      .open(folder)
-      .then((cache) => cache.put(keysPath, response))
-      .catch(() => {})
+    void keepKeys(response)
     const hostTime = Date.parse(response.headers.get('date')) || 0
     return { document, keptAt: null, now: Math.max(Date.now(), hostTime) }
   } catch (error) {
     if (error instanceof Refused) throw error
-    const kept = await caches.match(keysPath, { ignoreVary: true }).catch(() => undefined)
+    const kept = await globalThis.caches?.match(keysPath, { ignoreVary: true }).catch(() => undefined)
     if (kept === undefined) return null
     const document = await kept.clone().json()
     const keptAt = new Date(kept.headers.get('date') ?? Number.NaN)
     return document.id === did ? { document, keptAt, now: Math.max(Date.now(), keptAt.getTime() || 0) } : null
+  }
+}
+
+async function keepKeys(response) {
+  try {
+    const cache = await caches.open(folder)
+    await cache.put(keysPath, response)
+  } catch {
+    // A browser that keeps nothing checks with a connection only.
   }
 }
 
@@ -316,7 +324,7 @@ async function request(path, accept) {
   const response = await fetch(path, {
     cache: 'no-store',
     headers: { accept },
-    signal: AbortSignal.timeout(10_000),
+    signal: deadline(10_000),
   })
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
   return response
@@ -346,11 +354,6 @@ function jsonOf(bytes) {
   const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   if (typeof value !== 'object' || value === null) throw new Refused('malformed')
   return value
-}
-
-/** Parses a URL as `URL.parse`, which browsers of before 2024 lack. */
-function urlOf(text) {
-  return URL.canParse(text) ? new URL(text) : null
 }
 
 function fill(text, values) {

@@ -18,6 +18,10 @@ else if (!repeatTap()) {
 // A link to a part of the page makes an entry of the session history, which is the same visit.
 const visit = history.state
 addEventListener('hashchange', () => history.state ?? history.replaceState(visit, ''))
+// A browser that goes back may show the page as it was left (bfcache). The item may have been reported since.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && /^\/(?:01|token|tap|t|check)(?:\/|$)/.test(location.pathname)) location.reload()
+})
 const usable = {
   copy: 'clipboard' in navigator,
   share: 'share' in navigator,
@@ -71,13 +75,14 @@ document.addEventListener('change', ({ target }) => {
 function keepTap() {
   const here = new URL(location.href)
   const search = new URLSearchParams(here.search)
-  const tap = new URLSearchParams([...search].filter(([name]) => name === 'picc' || name === 'cmac'))
-  if (tap.size > 0) {
+  const tap = String(new URLSearchParams([...search].filter(([name]) => name === 'picc' || name === 'cmac')))
+  if (tap !== '') {
     for (const name of ['picc', 'cmac']) search.delete(name)
+    const rest = String(search)
     const until = tapState === 'tapped' ? Date.now() + Number(tapWindow) * 1000 : tapState === 'retry' ? Infinity : 0
     const path = here.pathname === '/tap' ? (document.body.dataset.path ?? '/tap') : here.pathname
-    const address = `${path}${search.size > 0 ? `?${search}` : ''}${here.hash}`
-    history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
+    const address = `${path}${rest === '' ? '' : `?${rest}`}${here.hash}`
+    history.replaceState(until > Date.now() ? { tap, until } : null, '', address)
   }
 }
 
@@ -130,7 +135,7 @@ function showLastAnswer() {
   document.documentElement.lang = lang
   document.documentElement.dir = words.dir
   for (const [selector, text] of Object.entries(words.shown)) document.querySelector(selector).textContent = text
-  document.querySelector('.strip').ariaLabel = words.shown['.strip b']
+  document.querySelector('.strip').setAttribute('aria-label', words.shown['.strip b'])
   if (answer === undefined) return
   document.title = answer.title
   const [strip, top, banner] = [document.querySelector('.strip'), element('div', ''), element('p', '')]
@@ -146,7 +151,7 @@ function showLastAnswer() {
   main.insertAdjacentHTML('beforebegin', answer.html)
   const old = main.previousElementSibling
   main.remove()
-  old.classList.add('past')
+  if (old.querySelector('.verdict.tone-stop') === null) old.classList.add('past')
   strip.innerHTML = answer.strip
   strip.before(top)
   top.append(strip, banner)
@@ -282,7 +287,7 @@ async function watchOwner(place) {
 
 /** Returns whether this page is not found any more, because its offer was withdrawn or accepted, or has ended. */
 async function isOver() {
-  const limits = { cache: 'no-store', signal: AbortSignal.timeout(10_000) }
+  const limits = { cache: 'no-store', signal: deadline(10_000) }
   return fetch(location.pathname, { method: 'HEAD', ...limits }).then(
     ({ status }) => status === 404,
     () => false,
@@ -333,12 +338,28 @@ export function addressIn(text) {
   return others.length === 0 ? address : undefined
 }
 
+/** Returns a signal that aborts after some milliseconds. `AbortSignal.timeout` is missing in Safari 15. */
+export function deadline(ms) {
+  const abort = new AbortController()
+  setTimeout(() => abort.abort(), ms)
+  return abort.signal
+}
+
+/** Parses a URL as `URL.parse`, which browsers of before 2024 lack. */
+export function urlOf(text) {
+  try {
+    return new URL(text)
+  } catch {
+    return null
+  }
+}
+
 /** Reads the verdict on one item. An answer about another one is none. */
 async function verdictAt(path) {
   const response = await fetch(path, {
     cache: 'no-store',
     headers: { accept: 'application/json' },
-    signal: AbortSignal.timeout(10_000),
+    signal: deadline(10_000),
   })
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
   const verdict = await response.json()

@@ -3,6 +3,7 @@
  * of another host is shown as text and never opened. Pictures stay in the browser.
  */
 import { codeReader, readCamera } from './code-reader.js'
+import { urlOf } from './page.js'
 
 const card = document.querySelector('[data-scan]')
 const texts = JSON.parse(document.getElementById('scan-texts').textContent)
@@ -91,8 +92,7 @@ function open({ text, format }) {
   if (retail.includes(format)) return ask({ gtin: text, serial: '' })
   if (!/^\s*(?:[a-z][a-z0-9+.-]*:\/\/|www\.)/i.test(text))
     return text.length > 500 ? say(texts.unreadable, false) : ask({ find: text })
-  // URL.parse is missing in browsers of before 2024.
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : null
+  const url = urlOf(text.trim())
   if (url?.origin !== location.origin || url.username !== '') return say(texts.foreign, false, text)
   if (!pages.test(url.pathname)) return say(texts.unreadable, false, text)
   location.assign(url.pathname + url.search + url.hash)

@@ -3,7 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
-import { addressIn } from './page.js'
+import { addressIn, deadline } from './page.js'
 import { isOwner } from './verdict/rules/owner.js'
 
 const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
@@ -291,7 +291,7 @@ async function post(form, fields) {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(fields),
-    signal: AbortSignal.timeout(60_000),
+    signal: deadline(60_000),
   })
   const answer = await response.json()
   if (!response.ok && answer.reason === undefined) throw new Error(`HTTP ${response.status}`)
@@ -299,7 +299,7 @@ async function post(form, fields) {
 }
 
 async function record({ dataset }) {
-  const response = await fetch(dataset.record, { cache: 'no-store', signal: AbortSignal.timeout(10_000) })
+  const response = await fetch(dataset.record, { cache: 'no-store', signal: deadline(10_000) })
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
   return response.json()
 }

@@ -31,10 +31,8 @@ export const noBrowser: string | false =
 
 /** Gives requests of a page and of its library twelve times as long. A busy machine may need it. */
 const patience = `{
-  const { timeout } = AbortSignal
   const { setTimeout } = window
-  AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms * 12)
-  window.setTimeout = (run, ms, ...values) => setTimeout(run, ms === 10_000 ? ms * 12 : ms, ...values)
+  window.setTimeout = (run, ms, ...values) => setTimeout(run, ms >= 10_000 ? ms * 12 : ms, ...values)
 }`
 
 export type Opened = Page & AsyncDisposable

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { parseSync } from 'oxc-parser'
 import { pageAssets } from './assets.ts'
 
 describe('the assets of the pages', () => {
@@ -67,4 +68,64 @@ describe('the assets of the pages', () => {
     await visit('verdict/rules/owner.js')
     assert.ok(seen.has('noble/hashes/sha3.js') && seen.size > 10)
   })
+
+  it('hold nothing that the oldest browsers of docs/rest-api.md cannot parse or do not have', async () => {
+    const broken: string[] = []
+    const seen = new Set<string>()
+    async function visit(name: string): Promise<void> {
+      if (seen.has(name)) return
+      seen.add(name)
+      const text = await get(name).text()
+      broken.push(...newerIn(name, text).map((what) => `${name}: ${what}`))
+      for (const [, specifier = ''] of text.matchAll(/(?:\bfrom |\bimport\(|^import )'(\.\.?\/[^']+)'/gm))
+        await visit(new URL(specifier, `http://x/${name}`).pathname.slice(1))
+    }
+    for (const name of ['page.js', 'offline.js', 'docs.js']) await visit(name)
+    for (const name of ['passkey.js', 'scan.js', 'check.js', 'qr/decode.js', 'verdict/rules/clean-text.js'])
+      assert.ok(seen.has(name), name)
+    assert.deepEqual(broken, [])
+    assert.equal(
+      newerIn('a.js', 'URL.canParse(a); /(?<=a)b/u; /[a--b]/v; class A { static {} }; a.ariaLabel').length,
+      5,
+    )
+  })
+
+  it('hold styles whose rules an older browser understands whole', async () => {
+    for (const name of ['page.css', 'lookup.css', 'docs.css']) {
+      const text = (await get(name).text()).replace(/\/\*.*?\*\//gs, '')
+      assert.equal(/@media[^{]*[<>][^{]*/.exec(text)?.[0], undefined, `${name}: Safari before 16.4 ignores the query`)
+      for (const [, selectors = ''] of text.matchAll(/([^{}]+)\{/g)) {
+        const list = selectors.split(/,(?![^(]*\))/)
+        const isMixed = list.some((one) => one.includes(':has(')) && list.some((one) => !one.includes(':has('))
+        assert.ok(!isMixed, `${name}: Firefox before 121 drops the rule ${selectors.trim()}`)
+      }
+    }
+  })
 })
+
+/** Functions that Safari 15.4, Firefox 115 or Chrome 109 lacks. */
+const newer =
+  /^(?:URL\.(?:canParse|parse)|AbortSignal\.(?:any|timeout)|Promise\.(?:withResolvers|try)|(?:Object|Map)\.groupBy|Array\.fromAsync|Intl\.(?:DurationFormat|Segmenter)|.*\.(?:ariaLabel|isWellFormed|toWellFormed|toSorted|toReversed|toSpliced|checkVisibility))$/
+
+type Node = Readonly<{
+  type?: string
+  regex?: { pattern: string; flags: string }
+  object?: Node
+  property?: Node
+  name?: string
+}>
+
+/** Lists what is newer than the oldest browsers in a script. */
+function newerIn(name: string, text: string): string[] {
+  const found: string[] = []
+  JSON.stringify(parseSync(name, text, { lang: 'js' }).program, (_key, value: unknown) => {
+    const { type, regex, object, property } = (value ?? {}) as Node
+    const member = type === 'MemberExpression' ? `${object?.name}.${property?.name}` : ''
+    if (newer.test(member)) found.push(member)
+    if (type === 'StaticBlock') found.push('a static block')
+    if (regex && (/\(\?<[=!]/.test(regex.pattern) || regex.flags.includes('v')))
+      found.push(`/${regex.pattern}/${regex.flags}`)
+    return typeof value === 'bigint' ? String(value) : value
+  })
+  return found
+}
