@@ -147,6 +147,21 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     assert.equal(await page.evaluate('document.documentElement.scrollWidth'), narrow.width)
   })
 
+  it('keeps the credit of the picture beside the seal', async () => {
+    const tapped = await world.tapped('satchel')
+    await using page = await browser.open(tapped, { viewport: narrow })
+    for (const [width, language] of [
+      [320, 'en'],
+      [320, 'ar'],
+      [390, 'fr'],
+      [1280, 'ar'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 740 })
+      await page.goto(`${tapped}&lang=${language}`)
+      assert.equal(await page.evaluate(isSealOnCredit), false, `${language} at ${width} px`)
+    }
+  })
+
   it('hides no focus below the bar of an old answer, also where the screen is low', async () => {
     const offline = states.scripted.find(({ name }) => name === 'offline')
     assert.ok(offline)
@@ -253,6 +268,15 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     }
   })
 })
+
+/** Returns whether the seal lies over a line of the credit. */
+const isSealOnCredit = `(() => {
+  const seal = document.querySelector('.seal').getBoundingClientRect()
+  const text = document.createRange()
+  text.selectNodeContents(document.querySelector('.credit'))
+  return [...text.getClientRects()].some(({ left, right, top, bottom }) =>
+    left < seal.right && right > seal.left && top < seal.bottom && bottom > seal.top)
+})()`
 
 /** Returns the focused element, and whether all of it lies below the bar. */
 const focus = `(() => {
