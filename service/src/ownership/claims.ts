@@ -12,6 +12,7 @@ import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } f
 /** The tap that the visitor made, and the account that becomes the owner. */
 type Claim = {
   readonly tokenId: bigint
+  readonly tagHash: Hex
   readonly epoch: number
   readonly tapCounter: number
   readonly claimant: Hex
@@ -48,7 +49,7 @@ export function createItemClaims(deps: SignedWriteDeps) {
      * the operator would pay for each. Throws CHAIN_UNAVAILABLE.
      */
     async claim(claim: SignedClaim, requestId?: string): Promise<ClaimOutcome> {
-      const { tokenId, epoch, tapCounter, claimant, deadline, signature } = claim
+      const { tokenId, tagHash, epoch, tapCounter, claimant, deadline, signature } = claim
       const key = stepKey('claim', tokenId, epoch, tapCounter)
       const earlier = await previous(key)
       const repeated = repeatedClaim(earlier ?? null, claim)
@@ -59,7 +60,7 @@ export function createItemClaims(deps: SignedWriteDeps) {
       const { signer, signable } = consentOf(position, { claimant, deadline })
       const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
       if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
-      const attestation = await writer.attestClaim({ tokenId, claimant, tapCounter, deadline })
+      const attestation = await writer.attestClaim({ tokenId, tagHash, claimant, tapCounter, deadline })
       if (!attestation.ok) return 'refused'
       const { attester, attesterSignature } = attestation
       const claimed = { tokenId, claimant, tapCounter, deadline, attester, attesterSignature }

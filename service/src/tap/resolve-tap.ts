@@ -96,8 +96,8 @@ export function createResolveTap({
     const { block, asset } = await reading
     if (asset === null) return { kind: 'unbound', tag, block }
     if (consume !== false && (await isFirst(tag, toProduct(asset)))) onVerified(tag, asset.verdict)
-    const { tagHash: _tagHash, ...rest } = asset
-    return { kind: 'resolved', tag, block, ...rest }
+    const { tagHash, ...rest } = asset
+    return { kind: 'resolved', tag: { ...tag, tagHash }, block, ...rest }
   }
 
   /** Returns whether the tap is resolved for the first time. */

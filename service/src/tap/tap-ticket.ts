@@ -3,20 +3,29 @@
  * field of the page's form, so that no other site can send the form, and nothing is done without the chip.
  */
 import { createHmac } from 'node:crypto'
+import type { Hex } from '@touchstone/verdict'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { tokenKeys, type TapSecrets } from './tap-tokens.ts'
 
-/** The tap that a ticket is of. A chip that is written anew, in another `epoch`, counts from 1 again. */
-type Tapped = { readonly tokenId: bigint; readonly epoch: number; readonly tapCounter: number }
+/**
+ * The tap that a ticket is of. A chip that is written anew, in another `epoch`, counts from 1 again. `tagHash` is the commitment under which the
+ * token was found: after a reorganisation the token may have another chip.
+ */
+export type TicketTap = {
+  readonly tokenId: bigint
+  readonly tagHash: Hex
+  readonly epoch: number
+  readonly tapCounter: number
+}
 
 export type TapTickets = {
   /** Returns a ticket of a tap that was accepted `ageSeconds` ago; null where the tap is too old for one. */
-  readonly issue: (tap: Tapped & { readonly batchId: string; readonly ageSeconds: number }) => string | null
+  readonly issue: (tap: TicketTap & { readonly batchId: string; readonly ageSeconds: number }) => string | null
   /**
    * Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. A ticket of a revoked batch counts as expired.
    * Throws when the database does not answer.
    */
-  readonly parse: (ticket: string | null) => Promise<Tapped | null>
+  readonly parse: (ticket: string | null) => Promise<TicketTap | null>
 }
 
 /** Seconds after the tap for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
@@ -40,21 +49,23 @@ export function createTapTickets({
   const markOf = (key: Uint8Array, batchId: string) =>
     macOf(key, `batch ${batchId}`).subarray(0, 16).toString('base64url')
   return {
-    issue: ({ tokenId, epoch, tapCounter, batchId, ageSeconds }) => {
+    issue: ({ tokenId, tagHash, epoch, tapCounter, batchId, ageSeconds }) => {
       if (ageSeconds >= lifetimes[purpose]) return null
       const until = Math.floor(now() / 1000 - ageSeconds) + lifetimes[purpose]
-      const body = `${tokenId}.${epoch}.${tapCounter}.${until}.${markOf(keys[0], batchId)}`
+      const chip = Buffer.from(tagHash.slice(2), 'hex').toString('base64url')
+      const body = `${tokenId}.${epoch}.${tapCounter}.${until}.${chip}.${markOf(keys[0], batchId)}`
       return `${body}.${macOf(keys[0], body).toString('base64url')}`
     },
     parse: async (ticket) => {
-      const [, body, token, epoch, counter, until, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
-      if (body === undefined || token === undefined || mac === undefined) return null
+      const [, body, token, epoch, counter, until, chip, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
+      if (body === undefined || token === undefined || chip === undefined || mac === undefined) return null
       const key = keys.find((one) => constantTimeEqual(macOf(one, body), Buffer.from(mac, 'base64url')))
       if (key === undefined || now() / 1000 > Number(until)) return null
       if ((await revokedBatches()).some((batchId) => markOf(key, batchId) === mark)) return null
-      return { tokenId: BigInt(token), epoch: Number(epoch), tapCounter: Number(counter) }
+      const tagHash = `0x${Buffer.from(chip, 'base64url').toString('hex')}` as const
+      return { tokenId: BigInt(token), tagHash, epoch: Number(epoch), tapCounter: Number(counter) }
     },
   }
 }
 
-const ticketPattern = /^((\d{1,78})\.(\d{1,10})\.(\d{1,8})\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/
+const ticketPattern = /^((\d{1,78})\.(\d{1,10})\.(\d{1,8})\.(\d{1,12})\.([\w-]{43})\.([\w-]{22}))\.([\w-]{43})$/

@@ -10,7 +10,8 @@ describe('tap tickets', () => {
   let revoked: string[] = []
   const options = { revokedBatches: async () => revoked, now: () => now }
   const tickets = createTapTickets({ secret, purpose, ...options })
-  const parsed = { tokenId: 2n ** 256n - 1n, epoch: 2_147_483_647, tapCounter: 16_777_215 }
+  const tagHash = `0x${'c7'.repeat(32)}` as const
+  const parsed = { tokenId: 2n ** 256n - 1n, tagHash, epoch: 2_147_483_647, tapCounter: 16_777_215 }
   const tap = { ...parsed, batchId: '2026.watches', ageSeconds: 0 }
 
   it('return their tap for an hour', async () => {

@@ -62,7 +62,8 @@ export type WriteResult =
   | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
   | WriteFailure
 
-type TappedClaim = Readonly<{ tokenId: bigint; claimant: Hex; tapCounter: number; deadline: bigint }>
+/** `tagHash`: the chip that was tapped before this request. */
+type TappedClaim = Readonly<{ tokenId: bigint; tagHash?: Hex; claimant: Hex; tapCounter: number; deadline: bigint }>
 
 /** `nonce` is the one that the claimant's ClaimConsent signs too. */
 type ClaimAttestation = Readonly<{ ok: true; attester: Hex; attesterSignature: Hex; nonce: number }>
@@ -192,6 +193,7 @@ export function createWriter(options: WriterOptions) {
       readContract(rpc, { to: contract, abi, functionName: 'getTagByToken', args: [tokenId] }),
       readContract(rpc, { to: contract, abi, functionName: 'pendingTransfer', args: [tokenId] }),
     ]).catch(throwChainUnavailable)
+    if (tap.tagHash !== undefined && tap.tagHash !== tagHash) return writeFailure('REFUSED') // after a reorganisation
     const message = { tokenId, claimant, tagHash, tapCounter, nonce, deadline }
     const attesterSignature = await attester.signTypedData(registryTypedData({ chainId, contract }, 'Claim', message))
     return { ok: true, attester: attester.address, attesterSignature, nonce }

@@ -63,7 +63,8 @@ describe('while the database is away', { skip: noPostgres }, () => {
     graphql = await graphqlOf(world)
     await graphql.ask('{ __typename }')
     const { reportTickets, certificateTickets, pageClaims } = world.components
-    const tapped = { tokenId, epoch: 0, tapCounter: 1, batchId: 'away', ageSeconds: 0 }
+    const tagHash = world.components.tagHash?.(tag.uid) ?? assert.fail('there is no pepper')
+    const tapped = { tokenId, tagHash, epoch: 0, tapCounter: 1, batchId: 'away', ageSeconds: 0 }
     const ticketOf = (from: TapTickets | undefined) => from?.issue(tapped) ?? assert.fail('there are no tickets')
     tickets = {
       claim: ticketOf(pageClaims?.tickets),

@@ -9,6 +9,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import type { TapTickets } from '../../../src/tap/tap-ticket.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
@@ -104,6 +105,25 @@ describe('the routes of ownership in the page', () => {
     const offer = { step: 'offer', ticket: await ticketOf(), account: seller.address, to: newAccount().address }
     assert.deepEqual(own.reasonOf(await own.send('/transfer', { ...offer, to: seller.address })), [400, 'self'])
     await ends('/transfer', offer, 'expiry', [3_600, -73 * 3_600])
+  })
+
+  it('claims and certifies nothing by a tap of a chip that the item does not have any more, as after a reorganisation', async () => {
+    const [item, other] = [await own.released(), await own.released()]
+    const { pageClaims, certificateTickets, tagHash } = world.components
+    const wallet = newAccount()
+    const outcomesFor = async ({ tag }: typeof item) => {
+      const tap = { tokenId: item.tokenId, tagHash: tagHash?.(tag.uid) ?? zeroHash, epoch: 0, tapCounter: 1 }
+      const ticketOf = (tickets: TapTickets | undefined) =>
+        tickets?.issue({ ...tap, batchId: 'none', ageSeconds: 0 }) ?? assert.fail('there are no tickets')
+      const body = new URLSearchParams({ ticket: ticketOf(certificateTickets), as: 'jwt' })
+      const { status } = await fetch(`${world.url}/certificate`, { method: 'POST', body })
+      const input = { ticket: ticketOf(pageClaims?.tickets), account: wallet.address }
+      const terms = await own.send('/claim', input)
+      const signature = await wallet.signTypedData(dataOf(terms))
+      return [status, ...own.reasonOf(await own.send('/claim', { ...input, deadline: terms.deadline, signature }))]
+    }
+    assert.deepEqual(await outcomesFor(other), [409, 503, 'refused'])
+    assert.deepEqual(await outcomesFor(item), [200, 200, undefined])
   })
 
   it('claims and certifies nothing by a page that was opened before the batch of its tag was revoked', async () => {

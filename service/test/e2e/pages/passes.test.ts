@@ -208,7 +208,8 @@ describe('both passes', () => {
     const secrets = tapSecrets({ kek: Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex') })
     const revokedBatches = async () => []
     const tickets = createTapTickets({ ...secrets, purpose: 'certificate', revokedBatches })
-    const tap = { tokenId: world.tokenOf('jacket'), epoch: 0, tapCounter: 1, batchId: 'demo' }
+    const tagHash = `0x${Buffer.from(ticket.split('.')[4] ?? '', 'base64url').toString('hex')}` as const
+    const tap = { tokenId: world.tokenOf('jacket'), tagHash, epoch: 0, tapCounter: 1, batchId: 'demo' }
     const aged = (ageSeconds: number) => tickets.issue({ ...tap, ageSeconds }) ?? ''
     const ended = createTapTickets({
       ...secrets,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { zeroHash } from '../../../src/domain/chain.ts'
 import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
 import { createTapBinding, tapSecrets } from '../../../src/tap/tap-tokens.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
@@ -65,7 +66,8 @@ describe('a tap that is bound to its client', () => {
     assert.equal(await isShown(await ask(`__Host-tap-${token.slice(0, 12)}=${token}`)), true)
 
     const tickets = createTapTickets({ ...former, purpose: 'difference report', revokedBatches: async () => [] })
-    const ticket = tickets.issue({ tokenId, epoch: 0, tapCounter: 1, batchId: 'test', ageSeconds: 0 }) ?? ''
+    const ticket =
+      tickets.issue({ tokenId, tagHash: zeroHash, epoch: 0, tapCounter: 1, batchId: 'test', ageSeconds: 0 }) ?? ''
     const body = new URLSearchParams({ ticket })
     assert.equal((await world.get('/report', { method: 'POST', body })).status, 200)
   })

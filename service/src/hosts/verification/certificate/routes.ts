@@ -32,7 +32,7 @@ export type CertificateSite = {
   readonly baseUrl: string
   readonly issuerName: string
   readonly issuer: Pick<Issuer, 'signerFor'>
-  readonly verdicts: Pick<Verdicts, 'answer'>
+  readonly verdicts: Pick<Verdicts, 'answer' | 'byTag'>
   readonly items: { readonly itemOfToken: (tokenId: bigint) => Promise<ItemKey | null> }
   readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
   /** Undefined where no tap can be verified. */
@@ -82,8 +82,9 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       const tap = (await certificateTickets?.parse(fields?.get('ticket') ?? null)) ?? null
       if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
         return refuse(400, { kind: 'certificateExpired' })
-      const [answer, item] = await Promise.all([verdicts.answer(tap.tokenId), items.itemOfToken(tap.tokenId)])
-      if (answer === null || !isCertifiable(answer.verdict, answer.flags))
+      const [{ asset: answer }, item] = await Promise.all([verdicts.byTag(tap.tagHash), items.itemOfToken(tap.tokenId)])
+      const isSameToken = answer?.verdict.token_id === String(tap.tokenId)
+      if (answer === null || !isSameToken || !isCertifiable(answer.verdict, answer.flags))
         return refuse(409, { kind: 'certificateRefused' })
       const { verdict } = answer
       const at = await site.statusIndexOf(tap.tokenId)

@@ -22,7 +22,7 @@ function hostOf(resolveTap: ResolveTap, tapLimiter?: RateLimiter): Hono<Env> {
     baseUrl: 'https://verify.example',
     contract: `0x${'5f'.repeat(20)}`,
     items: { itemOfToken: down, tokenOfItem: async () => 7n, hasGtin: async () => true },
-    verdicts: { answer: down, answers: down },
+    verdicts: { answer: down, answers: down, byTag: down },
     reader: { read: down },
     issuer: { signerFor: () => ({ forms: ['application/vc+jwt'] }) },
     pages: {
