@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import { withHexColumns, type Stored } from './key.ts'
 import { gasCost, gasShare, ofToken } from './ledger/table.ts'
 
-/** settled: paid. rejected: ended without a transfer. removed: paid, until a reorganisation took it away for good. pending: not decided. */
+/** settled: paid. rejected: ended without a transfer. removed: paid, until a reorganisation took it away. pending: not decided. */
 export const outcomes = ['settled', 'rejected', 'removed', 'pending'] as const
 type Outcome = (typeof outcomes)[number]
 type Kind = 'transfer' | 'deposit' | 'voucher'

@@ -133,6 +133,7 @@ export function createReconciler(options: ReconcilerOptions) {
     const failures = [
       ...(await eachConcurrently(await slots.lostButPaid(), atOnce, recheckLost)),
       ...(await eachConcurrently(await ledger.rejected(rowsPerPass), atOnce, recheckRejected)),
+      ...(await eachConcurrently((await ledger.removedLately(rowsPerPass)).flatMap(readRow), atOnce, recheck)),
     ]
     if (failures.length > 0) throw failures[0]
   }
@@ -161,8 +162,12 @@ export function createReconciler(options: ReconcilerOptions) {
       status = await settlement.statusOf(row)
     }
     if (status.kind === 'paid') return ledger.moved(row.key, status)
-    if ((status.kind === 'expired' || status.kind === 'spent') && (await ledger.removed(row.key)))
-      log.error('a reorganisation removed a payment for good', { units: row.payment.value })
+    // One that cannot be executed now, such as without money, is no revenue. It is looked at again while its authorization is valid.
+    const isRemoved = status.kind === 'unused' || status.kind === 'expired' || status.kind === 'spent'
+    if (isRemoved && (await ledger.removed(row.key)))
+      log.error(`a reorganisation removed a payment${status.kind === 'unused' ? '' : ' for good'}`, {
+        units: row.payment.value,
+      })
   }
 
   const timer = setInterval(() => {

@@ -93,8 +93,8 @@ type Running = {
 export function createSettlement({ ledger, chain, facilitator, terms, count, log, deadlines }: PaymentComponents) {
   const { settleMs = 15_000 } = deadlines ?? {}
   const running = new Map<string, Running>()
-  /** Paid ones that the ledger has not taken yet. */
-  const unrecorded = new Set<PaymentKey>()
+  /** Paid ones of which a write into the ledger has failed. Its outcome is unknown. */
+  const unrecorded = new Map<string, PaymentKey>()
   const closing = new AbortController()
 
   /** Settles a row of this process, or joins its settlement. Never rejects; `settlement_pending` while the work goes on after `closed`. */
@@ -248,22 +248,29 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */
   async function complete(row: Settling, { transaction, block }: { transaction: Hex; block: BlockId }): Promise<Proof> {
     const answer = formatAnswer(row, transaction)
-    if (row.payment.deposit === undefined) {
-      count('settled')
-      count('units', row.payment.value)
-    } else count('deposits')
-    const record = () => ledger.done(row.key, { transaction, answer, block })
+    const name = paymentName(row.key)
+    const record = async () => {
+      const stored = await ledger.done(row.key, { transaction, answer, block })
+      // Another process may have found it paid too, or another request of this one.
+      if (unrecorded.delete(name) || stored.isNew) countPaid(row)
+      return stored.answer
+    }
     let recorded: Promise<unknown> = Promise.resolve()
     const body = await record().catch((error: unknown) => {
       notRecorded(error)
       const isRetryable = () => !closing.signal.aborted
-      unrecorded.add(row.key)
+      unrecorded.set(name, row.key)
       recorded = retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal })
         .catch(notRecorded)
-        .finally(() => unrecorded.delete(row.key))
+        .finally(() => unrecorded.delete(name))
       return answer
     })
     return { kind: 'proof', body, transaction, key: row.key, recorded }
+  }
+
+  function countPaid({ payment }: Settling): void {
+    count(payment.deposit === undefined ? 'settled' : 'deposits')
+    if (payment.deposit === undefined) count('units', payment.value)
   }
 
   function formatAnswer({ payment, proof }: Settling, transaction: Hex): string {
@@ -292,11 +299,13 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     },
     /**
      * Returns the outcome of a rejected payment that was executed all the same. A failed transaction shows its authorization to everyone, and
-     * while that is valid anyone may execute it. The buyer has no answer yet. Throws a GatewayFault where the chain does not show it.
+     * while that is valid anyone may execute it. A reorganisation may execute one that was sent, also where it had expired or its nonce was
+     * used. The buyer has no answer yet. Throws a GatewayFault where the chain does not show it.
      */
     async findPaidLater(row: PaymentRow): Promise<Proof | undefined> {
       const isOver = row.reason === 'authorization_expired' || row.reason === 'nonce_already_used'
-      if (row.state !== 'rejected' || isOver || row.proof === null) return undefined
+      if (row.state !== 'rejected' || row.proof === null) return undefined
+      if (isOver && (row.transaction === null || !row.isRecent)) return undefined
       const rejected = toSettling(row)
       const status = await within(chainMs, 'settlement_pending', statusOf(rejected))
       if (status.kind === 'unknown') throw new GatewayFault('settlement_pending', { cause: 'no log of the payment' })
@@ -307,7 +316,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     },
     isRunning: (key: PaymentKey) => running.has(paymentName(key)),
     /** Returns the payments that this process works on. */
-    own: (): PaymentKey[] => [...[...running.values()].map(({ key }) => key), ...unrecorded],
+    own: (): PaymentKey[] => [...[...running.values()].map(({ key }) => key), ...unrecorded.values()],
     /** Leaves what is not decided to the next process. */
     stop: () => closing.abort(),
     /** Resolves when no settlement runs in this process any more. */

@@ -350,8 +350,12 @@ for (const { name, open, skip } of testDatabases()) {
     it('keeps its first answer and transaction', async () => {
       const payment = await settling()
       const first = paid('one')
-      assert.equal(await store.done(payment, first), 'one')
-      assert.equal(await store.done(payment, paid('two')), 'one')
+      const ended = await Promise.all([store.done(payment, first), store.done(payment, first)])
+      assert.deepEqual(ended, [
+        { answer: 'one', isNew: true },
+        { answer: 'one', isNew: false },
+      ])
+      assert.deepEqual(await store.done(payment, paid('two')), { answer: 'one', isNew: false })
       const row = await store.find(payment)
       assert.deepEqual([row?.state, row?.transaction, row?.answer], ['done', first.transaction, 'one'])
       await store.reject(payment, 'authorization_expired')

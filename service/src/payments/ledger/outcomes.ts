@@ -6,12 +6,14 @@ import { paymentName, type PaymentKey } from '../key.ts'
 import { gasShare, nameOfRow, ofKey, ofToken, sharedStatement, type PaymentTable, type StoredPayment } from './table.ts'
 
 type Paid = { readonly transaction: Hex; readonly answer: string; readonly block: BlockId | null }
+/** `isNew`: this call has stored the answer. */
+type Recorded = { readonly answer: string; readonly isNew: boolean }
 
 export function outcomeStatements({ runOne, runMany, update, holder }: PaymentTable) {
-  const finish = sharedStatement<PaymentKey & Paid, string | undefined>(async (paid) => {
+  const finish = sharedStatement<PaymentKey & Paid, Recorded | undefined>(async (paid) => {
     // A transfer is undelivered until its proof was sent; a mark from before stays. The second part reads rows as they were before the
     // statement: those that had an answer already.
-    const rows = await runMany<Pick<StoredPayment, 'payer' | 'nonce'> & { answer: string }>(
+    const rows = await runMany<Pick<StoredPayment, 'payer' | 'nonce'> & Recorded>(
       paid,
       `with given as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::bytea[])
            g(payer, nonce, tx_hash, answer, block_number, block_hash)),
@@ -20,9 +22,9 @@ export function outcomeStatements({ runOne, runMany, update, holder }: PaymentTa
            undelivered = p.undelivered or p.channel is null,
            holder = case when p.undelivered or p.channel is not null then null else ${holder.number} end
          from given g where ${ofToken} and p.payer = g.payer and p.nonce = g.nonce and p.state in ('settling', 'dead')
-         returning p.payer, p.nonce, p.answer)
+         returning p.payer, p.nonce, p.answer, true as "isNew")
          select * from finished union all
-         select p.payer, p.nonce, p.answer from given g join payment p on ${ofToken} and p.payer = g.payer and p.nonce = g.nonce
+         select p.payer, p.nonce, p.answer, false from given g join payment p on ${ofToken} and p.payer = g.payer and p.nonce = g.nonce
          where p.state = 'done'`,
       [
         bytes(paid.map(({ transaction }) => transaction)),
@@ -31,8 +33,13 @@ export function outcomeStatements({ runOne, runMany, update, holder }: PaymentTa
         bytes(paid.map(({ block }) => block?.hash ?? null)),
       ],
     )
-    const answers = new Map(rows.map((row) => [nameOfRow(row), row.answer]))
-    return paid.map((key) => answers.get(paymentName(key)))
+    const recorded = new Map(rows.map((row) => [nameOfRow(row), { answer: row.answer, isNew: row.isNew }]))
+    return paid.map((key) => {
+      const name = paymentName(key)
+      const found = recorded.get(name)
+      if (found !== undefined) recorded.set(name, { ...found, isNew: false }) // two requests may end one payment together
+      return found
+    })
   })
 
   return {
@@ -40,10 +47,11 @@ export function outcomeStatements({ runOne, runMany, update, holder }: PaymentTa
      * settling → done. The first answer stays; it is returned. `block`: null where it is not known. The proof counts as not delivered once
      * this process has ended, unless `delivered` follows.
      */
-    async done(key: PaymentKey, paid: Paid): Promise<string> {
-      const answer = await finish({ ...key, ...paid })
-      if (answer === undefined) throw new Error('The ledger has no row for a paid payment.')
-      return answer
+    async done(key: PaymentKey, paid: Paid): Promise<Recorded> {
+      // The first statement sees no row that another process ends at the same moment.
+      const recorded = (await finish({ ...key, ...paid })) ?? (await finish({ ...key, ...paid }))
+      if (recorded === undefined) throw new Error('The ledger has no row for a paid payment.')
+      return recorded
     },
 
     /** settling → rejected; its identifiers are free again. Returns the gas in wei that its transaction cost for nothing, 0 where none was mined. */

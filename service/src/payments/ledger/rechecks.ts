@@ -5,17 +5,24 @@ import type { BlockId } from '../../domain/chain.ts'
 import type { PaymentKey } from '../key.ts'
 import { ofToken, type PaymentRow, type PaymentTable } from './table.ts'
 
-/** `age` in seconds since its oldest payment was settled. `hasRemoved`: a payment of it was removed for good. */
+/** `age` in seconds since the oldest of its payments and transactions ended. `hasRemoved`: a payment of it was removed. */
 export type RecentBlock = BlockId & { readonly age: number; readonly hasRemoved: boolean }
+
+/** SQL for a condition: the authorization of a payment that ended is valid, or was a moment ago. */
+const mayBeExecuted = `settled_at > statement_timestamp() - interval '2 hours' and valid_before > extract(epoch from statement_timestamp()) - 900`
 
 export function recheckStatements({ run, select, update }: PaymentTable) {
   return {
-    /** Returns the blocks of payments that were settled within `seconds`, with the seconds since. */
+    /** Returns the blocks of payments that were settled within `seconds`, and of all transactions that were mined then. */
     async recentBlocks(seconds: number): Promise<RecentBlock[]> {
+      const isRecent = (time: string) => `${time} > statement_timestamp() - make_interval(secs => $3::float8)`
       const rows = await run<Omit<RecentBlock, 'hash'> & { hash: Uint8Array }>(
-        `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age,
-           bool_or(reason is not null) as "hasRemoved" from payment p where settled_at > statement_timestamp() - make_interval(secs => $3::float8) and ${ofToken}
-           and state = 'done' and block_hash is not null group by 1, 2`,
+        `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(ended_at))::float8 as age,
+           bool_or(removed) as "hasRemoved" from (
+         select block_number, block_hash, settled_at as ended_at, reason is not null as removed from payment p
+           where ${isRecent('settled_at')} and ${ofToken} and state = 'done' and block_hash is not null
+         union all select block_number, block_hash, mined_at, false from settlement
+           where ${isRecent('mined_at')} and chain_id = $1 and state = 'mined' and block_hash is not null) ended group by 1, 2`,
         [seconds],
       )
       return rows.map(({ hash, ...block }) => ({ ...block, hash: bytesToHex(hash) }))
@@ -30,13 +37,19 @@ export function recheckStatements({ run, select, update }: PaymentTable) {
     /** Returns rejected payments whose transfer others may execute, or might a moment ago. Those that expire first come first. */
     rejected: (limit: number): Promise<PaymentRow[]> =>
       select(
-        `state = 'dead' and reason not in ('authorization_expired', 'nonce_already_used')
-           and proof is not null and settled_at > statement_timestamp() - interval '2 hours'
-           and valid_before > extract(epoch from statement_timestamp()) - 900 order by valid_before limit $3`,
+        `state = 'dead' and (reason not in ('authorization_expired', 'nonce_already_used') or tx_hash is not null and settled_at > statement_timestamp() - interval '1 hour')
+           and proof is not null and ${mayBeExecuted} order by valid_before limit $3`,
         [limit],
       ),
 
-    /** Marks a paid payment that a reorganisation has removed for good. Returns false where it is marked already. */
+    /** Returns paid payments that a reorganisation has removed, and that may be executed again, or might a moment ago. */
+    removedLately: (limit: number): Promise<PaymentRow[]> =>
+      select(
+        `state = 'done' and block_hash is not null and reason is not null and ${mayBeExecuted} order by valid_before limit $3`,
+        [limit],
+      ),
+
+    /** Marks a paid payment that a reorganisation has removed. Returns false where it is marked already. */
     removed: (key: PaymentKey): Promise<boolean> =>
       update(key, `reason = 'removed'`, `state = 'done' and reason is null`),
 

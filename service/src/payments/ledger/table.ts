@@ -12,7 +12,7 @@ import type { Payment } from '../x402/payment.ts'
 type PaymentState = 'settling' | 'done' | 'rejected'
 
 /**
- * `payload` is the payment as JSON. `reason`: the error code of a rejected row, `removed` of a paid one that a reorganisation removed for good.
+ * `payload` is the payment as JSON. `reason`: the error code of a rejected row, `removed` of a paid one that a reorganisation removed.
  * `settlement`: the transaction's row, where it has one.
  */
 export type PaymentRow = PaymentKey & {

@@ -56,7 +56,7 @@ describe('the provider', () => {
       calls += 1
       return plain(...call)
     }
-    await world.database.query(`update payment set settled_at = settled_at - interval '1 day'`)
+    await world.ageSettled()
     const gateway = await world.open({ rpc })
     calls = 0
     for (let pass = 0; pass < 3; pass += 1) await gateway.reconcile()

@@ -305,6 +305,27 @@ describe('after a crash', () => {
     await gateway.close()
   })
 
+  it('while another process writes that it is paid: the retry gets the proof, and it is counted once', async () => {
+    const held = Promise.withResolvers<void>()
+    let isPaid = false
+    const done: typeof world.store.done = async (...args) => {
+      isPaid = true
+      await held.promise
+      return world.store.done(...args)
+    }
+    const [slow, gateway] = [await world.open({ ledger: { ...world.store, done } }), await world.open()]
+    const payment = await sign(payer)
+    const first = buySettled(slow.url, token, payment)
+    await until(() => isPaid)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    held.resolve()
+    assert.equal((await first).status, 200)
+    const [one, other] = [await slow.metrics(), await gateway.metrics()]
+    assert.deepEqual([one.units + other.units, await charged()], [Number(price), price])
+    await slow.close()
+    await gateway.close()
+  })
+
   it('while another process works on it: the retry waits, and takes over once that one has left it', async () => {
     const payment = await sign(payer)
     const key = await stored(payment, world.store)

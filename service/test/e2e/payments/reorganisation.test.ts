@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes } from 'viem'
+import { bytesToHex, hexToBytes, type PrivateKeyAccount } from 'viem'
 import { createBook } from '../../../src/payments/book.ts'
-import { asset, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -87,6 +87,73 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     const row = await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce)
     assert.deepEqual([row?.outcome, row?.reason], ['settled', null])
+    await gateway.close()
+  })
+
+  it('that removes a paid transfer whose payer has spent the money: it is revenue again once there is money', async () => {
+    const gateway = await world.open()
+    const poor = await world.payer(price)
+    const payment = await sign(poor)
+    const away = await sign(poor, { to: payer.address })
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    await world.rpc('evm_revert', [snapshot])
+    await world.submit(away)
+    await world.mine(2)
+    await gateway.reconcile()
+    const booked = async () =>
+      (await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce))?.outcome
+    assert.deepEqual([await booked(), await charged()], ['removed', 0n])
+    await world.ageSettled() // so that its block is looked at no more
+    await world.submit(await sign(payer, { to: poor.address }))
+    await gateway.reconcile()
+    assert.deepEqual([await booked(), await charged()], ['settled', price])
+    await gateway.close()
+  })
+
+  it('that executes a payment although its payer had cancelled it: the proof, and the books have it', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    const buyers = [await world.payer(), await world.payer()]
+    const payments = await Promise.all(buyers.map((buyer) => sign(buyer)))
+    await world.automine(false)
+    for (const payment of payments) assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.rpc('anvil_dropAllTransactions', [])
+    await world.automine(true)
+    const snapshot = await world.rpc('evm_snapshot')
+    for (const [n, payment] of payments.entries()) {
+      await world.cancel(buyers[n] as PrivateKeyAccount, payment.nonce)
+      assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
+    }
+    await world.rpc('evm_revert', [snapshot])
+    for (const payment of payments) await world.submit(payment)
+    await world.mine(4)
+    const again = await buySettled(gateway.url, token, payments[0] as SignedPayment)
+    assert.deepEqual([again.status, again.body.assetId], [200, String(token)])
+    await gateway.reconcile()
+    for (const { from, nonce } of payments)
+      assert.equal((await createBook(world.database, { chainId: 84532, asset }).find(from, nonce))?.outcome, 'settled')
+    assert.equal(await charged(), 2n * price)
+    await gateway.close()
+  })
+
+  it('that removes a transfer which moved nothing: its nonce is free at once, and its gas is in no sum', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
+    const poor = await world.payer(price)
+    const failing = await sign(poor)
+    const snapshot = await world.rpc('evm_snapshot')
+    await world.automine(false)
+    const failed = buySettled(gateway.url, token, failing)
+    await until(async () => Number(await world.rpc('eth_getBlockTransactionCountByNumber', ['pending'])) > 0)
+    await world.rpc('anvil_dealERC20', [poor.address, asset, '0x0'])
+    await world.automine(true)
+    await world.mine()
+    assert.equal((await failed).body.error, 'insufficient_funds')
+    await world.rpc('evm_revert', [snapshot])
+    await world.mine(4)
+    await gateway.reconcile()
+    const [slot] = await world.database.query('select state from settlement order by pk desc limit 1')
+    assert.deepEqual(slot, { state: 'lost' })
+    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
     await gateway.close()
   })
 

@@ -173,9 +173,11 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       readFaults.set('none')
       await automine(true)
     },
-    /** Makes settled payments so old that a new gateway does not check them again, which costs several calls for each. */
-    ageSettled: () =>
-      database.query(`update payment set settled_at = settled_at - interval '1 hour' where state = 'done'`),
+    /** Makes settled payments so old that a new gateway does not check their blocks again. Each costs several calls. */
+    async ageSettled(): Promise<void> {
+      await database.query(`update payment set settled_at = settled_at - interval '1 hour' where state = 'done'`)
+      await database.query(`update settlement set mined_at = mined_at - interval '1 hour' where state = 'mined'`)
+    },
     async end(): Promise<void> {
       keepLog(lines)
       for (const gateway of opened) await gateway.close()
