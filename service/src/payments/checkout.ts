@@ -19,7 +19,7 @@ import {
   type PaymentOutcome,
 } from './errors.ts'
 import type { Head } from './heads.ts'
-import type { FoundRow } from './ledger/intake.ts'
+import { nameOfAnswered, type FoundRow } from './ledger/intake.ts'
 import { parsePayload, type PaymentRow } from './ledger/table.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
@@ -129,14 +129,23 @@ export function createCheckout(options: CheckoutOptions) {
     const isSame = row.nonce === payment.nonce
     if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return paymentFailure('payment_already_used')
     if (row.requestHash !== order.requestHash)
-      return paymentFailure(isSame ? 'payment_already_used' : 'payment_identifier_used')
+      return paymentFailure(isSame || identifier === undefined ? 'payment_already_used' : 'payment_identifier_used')
     const stored = await proceed(row, closed)
+    // How another payment failed is no answer to this one, which is sold now.
+    if (!isSame && stored !== 'retry' && stored.kind === 'error' && stored.error !== 'settlement_pending')
+      return 'retry'
     // A repeat of the same payment leaves the mark, because a transfer shows its authorization and signature to everyone.
     if (isSame || stored === 'retry' || stored.kind !== 'proof') return stored
     const outcome = row.isOther ? await renewed(stored, order, options) : stored
     if (outcome === 'retry' || outcome.kind !== 'proof') return outcome
-    // From here on its identifier brings this answer, so that it is bound to no older one.
-    if (row.isOther && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    // From here on this payment and its identifier bring this answer, and are not charged. A deposit is made where that other is too small.
+    if (row.isOther && payment.deposit === undefined) {
+      const names = [nameOfAnswered(payment.nonce), ...(identifier === undefined ? [] : [identifier])]
+      if (!(await recorded(ledger.identify(row, ...names)))) {
+        await recorded(ledger.setUndelivered(row, false)) // it has answered as many payments as it can be bound to
+        return 'retry'
+      }
+    }
     return row.undelivered ? { ...outcome, delivers: outcome.key } : outcome
   }
 

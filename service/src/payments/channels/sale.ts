@@ -24,7 +24,7 @@ import {
   type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
-import type { FoundRow } from '../ledger/intake.ts'
+import { nameOfAnswered, type FoundRow } from '../ledger/intake.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
@@ -152,8 +152,13 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (row.requestHash !== order.requestHash) {
       if (!isSame) return paymentFailure('payment_identifier_used')
       const channel = await findChannel(voucher, true)
-      // A client that has its proof signs over a higher sum.
-      if (row.isRecent && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, true))
+      // A client that has its proof signs over a higher sum. The proof is given again once, because it is renewed with time.
+      if (
+        row.isRecent &&
+        !isPublic(voucher, channel) &&
+        (await recorded(ledger.identify(row, nameOfAnswered(row.nonce))))
+      )
+        await recorded(ledger.setUndelivered(row, true))
       return correct('payment_already_used', channel, voucher)
     }
     // A client that has lost its records signs the same vouchers again, and wants a new proof.

@@ -1,4 +1,5 @@
 /** Statements about payments that a buyer presents. One is looked for, and taken in with its proof before it is executed. */
+import type { Hex } from '@touchstone/verdict'
 import { bytes, numbers, texts } from '../../db/columns.ts'
 import { channelIdOf } from '../channels/channel.ts'
 import { paymentName, withHexColumns, type PaymentKey } from '../key.ts'
@@ -18,6 +19,9 @@ import {
 type Sought = PaymentKey & { readonly requestHash?: string; readonly identifier?: string | undefined }
 
 export type FoundRow = PaymentRow & { readonly isOther: boolean } // `isOther`: found by payer and request alone
+
+/** Returns the name under which a payment is bound to the one whose proof has answered it. No buyer's identifier has a colon. */
+export const nameOfAnswered = (nonce: Hex): string => `nonce:${nonce.slice(2)}`
 
 /** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {
@@ -41,17 +45,20 @@ const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $13
 const isNamed = `where (payer, nonce) not in (select payer, nonce from given) or (payer, nonce) in (select payer, nonce from named)`
 
 export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder }: PaymentTable) {
-  /** SQL that finds payments by the buyer's name for them. */
-  const byIdentifier = `union all select ${columns}, k.n, 2 from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
-    and i.payer = k.payer and i.id = k.identifier join payment p on ${ofToken} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
+  /** SQL that finds payments by the buyer's name for them, and the one whose proof has answered this payment. */
+  const byName = `union all select ${columns}, k.n, 2 from k
+    cross join lateral (values (k.identifier), ('nonce:' || encode(k.nonce, 'hex'))) m(id)
+    join payment_identifier i on i.chain_id = $1 and i.asset = $2 and i.payer = k.payer and i.id = m.id
+    join payment p on ${ofToken} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
 
   return {
     /**
-     * Returns the row of this payment, else that of the same payer and identifier, whatever its request. Else it returns one of the same
-     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour.
+     * Returns the row of this payment, else that of the same payer and identifier, whatever its request. A proof that has answered this
+     * payment counts as identified by it. Else it returns one of the same payer for the same request (SHA-256, hex) whose proof was not
+     * delivered within an hour.
      */
     find: sharedStatement<Sought, FoundRow | undefined>(async (keys) => {
-      const hasIdentifiers = keys.some(({ identifier }) => identifier !== undefined)
+      const isPresented = keys.some(({ requestHash, identifier }) => (requestHash ?? identifier) !== undefined)
       const rows = await runMany<StoredPayment & Record<'n' | 'rank', number>>(
         keys,
         `with k as (select payer, nonce, request_hash, identifier, n::int from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
@@ -61,7 +68,7 @@ export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder
            where p.state <> 'open'
          union all select ${columns}, k.n, 3 from k join payment p on ${ofToken} and p.payer = k.payer and p.request_hash = k.request_hash
            and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'
-         ${hasIdentifiers ? byIdentifier : ''}) found order by n, rank`,
+         ${isPresented ? byName : ''}) found order by n, rank`,
         [
           bytes(keys.map(({ requestHash = '' }) => `0x${requestHash}` as const)),
           texts(keys.map(({ identifier }) => identifier ?? null)),
@@ -107,15 +114,16 @@ export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder
       return given.map((payment) => payments.includes(payment) && inserted.has(paymentName(payment)))
     }),
 
-    /** Binds another identifier to a payment, at most ten to each. One that is bound already stays so. */
-    async identify(key: PaymentKey, identifier: string): Promise<void> {
-      await runOne(
+    /** Binds more identifiers to a payment, at most ten to each. Returns false where none is new, because they are bound or too many. */
+    async identify(key: PaymentKey, ...identifiers: readonly string[]): Promise<boolean> {
+      const rows = await runOne(
         key,
         `insert into payment_identifier (chain_id, asset, payer, nonce, id)
-         select p.chain_id, p.asset, p.payer, p.nonce, $5 from payment p where ${ofKey} and (select count(*) from payment_identifier i
-         where i.chain_id = $1 and i.asset = $2 and i.payer = $3 and i.nonce = $4) < ${maxIdentifiers} on conflict do nothing`,
-        [identifier],
+         select p.chain_id, p.asset, p.payer, p.nonce, g.id from payment p cross join unnest($5::text[]) g(id) where ${ofKey} and (select count(*) from payment_identifier i
+         where i.chain_id = $1 and i.asset = $2 and i.payer = $3 and i.nonce = $4) < ${maxIdentifiers} on conflict do nothing returning id`,
+        [texts(identifiers)],
       )
+      return rows.length > 0
     },
   }
 }

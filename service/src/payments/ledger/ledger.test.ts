@@ -305,7 +305,9 @@ for (const { name, open, skip } of testDatabases()) {
     it('binds at most ten identifiers to a payment', async () => {
       const payment = await settling()
       const names = Array.from({ length: 12 }, (_, n) => `order_0123456789-D${n}`)
-      for (const name of names) await store.identify(payment, name)
+      const bound = []
+      for (const name of names) bound.push(await store.identify(payment, name))
+      assert.deepEqual(bound.slice(8), [true, true, false, false])
       const again = { ...payment, nonce: bytes(32), requestHash: bytes(32).slice(2) }
       const found = await Promise.all(names.map((identifier) => store.find({ ...again, identifier })))
       assert.equal(found.filter((row) => row?.nonce === payment.nonce).length, 10)

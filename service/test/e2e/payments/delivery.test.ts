@@ -41,8 +41,8 @@ async function buyAndBreak(url: string, payment: SignedPayment, reached: () => b
   assert.ok((await sent) instanceof Error)
 }
 
-const isStored = (payment: SignedPayment) => async () =>
-  (await world.store.find({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce })) !== undefined
+const keyOf = ({ from, nonce }: SignedPayment) => ({ payer: from.toLowerCase() as Hex, nonce })
+const isStored = (payment: SignedPayment) => async () => (await world.store.find(keyOf(payment))) !== undefined
 
 async function mineAgain(): Promise<void> {
   await world.automine(true)
@@ -100,6 +100,20 @@ describe('a stock client that is called again after 503 settlement_pending', () 
       await gateway.reconcile()
       assert.equal(await charged(), price)
     })
+})
+
+it('a buyer whose payment failed after 503 buys with the next one, whose answer does not name that failure', async () => {
+  const patient = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
+  const buyer = await world.payer()
+  const first = await sign(buyer)
+  await world.automine(false)
+  assert.equal((await buy(patient.url, token, first)).status, 503)
+  await world.rpc('anvil_dropAllTransactions', [])
+  await world.automine(true)
+  await world.cancel(buyer, first.nonce)
+  await world.mine(4)
+  const next = await buySettled(patient.url, token, await sign(buyer))
+  assert.deepEqual([next.status, next.body.error, await charged()], [200, undefined, price])
 })
 
 describe('touchstone pay', () => {
@@ -275,7 +289,7 @@ describe('a payment whose write into the ledger has no answer', () => {
     const done: typeof world.store.done = (...args) =>
       failures-- > 0 ? Promise.reject(new Error('connection terminated')) : world.store.done(...args)
     const failing = await world.open({ ledger: { ...world.store, done } })
-    assert.equal((await buySettled(failing.url, token, payment)).status, 200)
+    for (let n = 0; n < 2; n += 1) assert.equal((await buySettled(failing.url, token, payment)).status, 200)
     const rowOf = async () => {
       const [row] = await world.database.query<{ state: string; undelivered: boolean; isHeld: boolean }>(
         'select state, undelivered, holder is not null as "isHeld" from payment where nonce = $1',
@@ -286,6 +300,7 @@ describe('a payment whose write into the ledger has no answer', () => {
     await until(async () => (await rowOf())?.state === 'done')
     await until(async () => (await rowOf())?.isHeld === false)
     assert.deepEqual(await rowOf(), { state: 'done', undelivered: false, isHeld: false })
+    assert.equal((await failing.metrics()).units, Number(price))
     await failing.close()
   })
 

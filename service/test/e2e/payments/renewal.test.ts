@@ -177,7 +177,7 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     await gone.close()
   })
 
-  it('gets it through a payment channel', async () => {
+  it('gets it through a payment channel, and once more where its voucher comes for another request', async () => {
     await installChannels(world.rpc)
     const authorizer = attestationKey()
     const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
@@ -202,7 +202,38 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     checkReported(next, sold)
     await until(wasDelivered)
     assert.equal((await buyThrough(seller.url, token, await voucherPayload(own, channel, price))).text, next.text)
-    assert.equal((await world.channels.find(channel.id))?.charged, price)
+    const another = await world.mint()
+    for (const sum of [price, 2n * price]) {
+      await until(wasDelivered)
+      await buyThrough(seller.url, another, await voucherPayload(own, channel, price))
+      const { status } = await buyThrough(seller.url, token, second)
+      assert.deepEqual([status, (await world.channels.find(channel.id))?.charged], [200, sum])
+    }
     await seller.close()
+  })
+})
+
+describe('an undelivered proof', () => {
+  it('is bound to the payment that it has answered, whose header brings it again and buys nothing', async () => {
+    const { token, first, sold } = await loseProof()
+    const second = await sign(payer)
+    for (let n = 0; n < 2; n += 1) {
+      assert.equal((await buy(gateway.url, token, second)).text, sold.text)
+      await isDelivered(first)
+    }
+    assert.equal((await buy(gateway.url, await world.mint(), second)).body.error, 'payment_already_used')
+    assert.equal(await charged(), price)
+  })
+
+  it('answers ten other payments at most', async () => {
+    const { token, first, sold } = await loseProof()
+    const answers: unknown[] = []
+    for (let n = 0; n < 11; n += 1) {
+      await world.store.setUndelivered(keyOf(first), true)
+      answers.push((await buy(gateway.url, token, await sign(payer))).body.payment?.transaction)
+      await isDelivered(first)
+    }
+    const free = answers.filter((one) => one === sold.body.payment?.transaction)
+    assert.deepEqual([answers.length, free.length, await charged()], [11, 10, 2n * price])
   })
 })
