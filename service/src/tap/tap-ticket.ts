@@ -11,7 +11,7 @@ import { tokenKeys, type TapSecrets } from './tap-tokens.ts'
  * The tap that a ticket is of. A chip that is written anew, in another `epoch`, counts from 1 again. `tagHash` is the commitment under which the
  * token was found: after a reorganisation the token may have another chip.
  */
-export type TicketTap = {
+type TicketTap = {
   readonly tokenId: bigint
   readonly tagHash: Hex
   readonly epoch: number

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { CommandError } from '../../session/output.ts'
 
-/** Throws a sentence where the service of Linux does not run: the library waits for it without end, and blocks this process meanwhile. */
+/** Throws a sentence where the service of Linux does not run. The library would wait for it without end, and block this process. */
 export async function assertServiceRuns(socket = '/run/pcscd/pcscd.comm'): Promise<void> {
   const connection = connect(socket)
   try {
