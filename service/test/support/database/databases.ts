@@ -60,7 +60,8 @@ export async function makeDatabaseTemplate(): Promise<AsyncDisposable> {
 
 /** Returns how many sessions of the database wait for a lock of another one. */
 export async function countLockWaits(sql: Sql): Promise<number> {
-  const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  const here = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  const text = citusUrl === undefined ? here : 'select from citus_lock_waits' // the lock may be on another node
   return (await sql.query(text)).length
 }
 
