@@ -380,7 +380,8 @@ async function markFolder(dataDir: string): Promise<void> {
   await writeFile(join(dataDir, postgresMark), text, { mode: 0o600, flag: 'wx' }).catch(() => {}) // there already, or a folder to read only
 }
 
-const postgresMark = 'postgresql'
+/** The name of the mark. */
+export const postgresMark = 'postgresql'
 
 /** Returns what is wrong and the remedy, where the data of a folder is in PostgreSQL. A command would make an embedded database there. */
 export function findOtherStore(dataDir: string): readonly [what: string, remedy: string] | null {

@@ -97,8 +97,10 @@ export function stageDataFiles(dataDir: string) {
 
 /** Returns the first file in a data folder that a restore could destroy. Empty folders, such as mounted volumes, do not count. */
 export async function findObstacle(dataDir: string): Promise<string | null> {
+  const { postgresMark } = await import('../../app/store.ts')
   const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
-  const found = entries.find((entry) => !entry.isDirectory() && !entry.name.startsWith('control.json'))
+  const isContent = (name: string) => name !== postgresMark && !name.startsWith('control.json')
+  const found = entries.find((entry) => !entry.isDirectory() && isContent(entry.name))
   return found === undefined ? null : relative(dataDir, join(found.parentPath, found.name))
 }
 
