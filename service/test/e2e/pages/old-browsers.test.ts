@@ -163,6 +163,7 @@ describe('a page that a browser kept', { skip: noBrowser }, () => {
     const keeping = await chromium.launch({ executablePath: desktop, args: [...args], ignoreDefaultArgs })
     try {
       const page = await keeping.newPage()
+      page.setDefaultTimeout(240_000) // as long as a busy machine may take
       await page.goto(await world.tapped('jacket'))
       await shows(page, 'Genuine')
       await page.evaluate("addEventListener('pageshow', ({ persisted }) => persisted && console.info('kept'))")
