@@ -116,7 +116,7 @@ export async function changeIssuerKeys(
 
 function rotationRefusalOf({ length }: readonly IssuerKey[]): string | null {
   if (length + 2 <= maxRotatedKeys) return null
-  return `There are ${length} keys, and a rotation adds no more from ${maxRotatedKeys - 1} on. A revocation still does.`
+  return `There are ${length} keys, and a rotation makes no more than ${maxRotatedKeys}. Revoke a stolen key; it gets a successor.`
 }
 
 function refusalOf(

@@ -106,7 +106,7 @@ export async function openAttestationKeys({
     await history.read()
     if (history.rows().length >= mostAnnounced)
       return refused(
-        `${history.rows().length} keys are listed, and verifiers read no longer list: no more is announced.`,
+        `${history.rows().length} keys are listed, and no more is announced: verifiers read a list of 200. Revoke a stolen key; it gets a successor.`,
       )
     if (address === undefined) {
       if (source.make === null)
