@@ -62,7 +62,7 @@ export type WriteResult =
   | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
   | WriteFailure
 
-/** `tagHash`: the chip that was tapped before this request. */
+/** `tagHash` is the commitment of the tapped chip, which must be the token's. Left out: the same request has resolved the tap. */
 type TappedClaim = Readonly<{ tokenId: bigint; tagHash?: Hex; claimant: Hex; tapCounter: number; deadline: bigint }>
 
 /** `nonce` is the one that the claimant's ClaimConsent signs too. */

@@ -152,7 +152,8 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (row.requestHash !== order.requestHash) {
       if (!isSame) return paymentFailure('payment_identifier_used')
       const channel = await findChannel(voucher, true)
-      // A client that has its proof signs over a higher sum. The proof is given again once, because it is renewed with time.
+      // A client that has its proof signs over a higher sum. The proof is given again once, because it is renewed with time: its own name
+      // among those of the payment says that it was.
       if (
         row.isRecent &&
         !isPublic(voucher, channel) &&

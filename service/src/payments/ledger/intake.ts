@@ -21,7 +21,8 @@ type Sought = PaymentKey & { readonly requestHash?: string; readonly identifier?
 export type FoundRow = PaymentRow & { readonly isOther: boolean } // `isOther`: found by payer and request alone
 
 /** Returns the name under which a payment is bound to the one whose proof has answered it. No buyer's identifier has a colon. */
-export const nameOfAnswered = (nonce: Hex): string => `nonce:${nonce.slice(2)}`
+export const nameOfAnswered = (nonce: Hex): string => `${answeredPrefix}${nonce.slice(2)}`
+const answeredPrefix = 'nonce:'
 
 /** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {
@@ -47,7 +48,7 @@ const isNamed = `where (payer, nonce) not in (select payer, nonce from given) or
 export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder }: PaymentTable) {
   /** SQL that finds payments by the buyer's name for them, and the one whose proof has answered this payment. */
   const byName = `union all select ${columns}, k.n, 2 from k
-    cross join lateral (values (k.identifier), ('nonce:' || encode(k.nonce, 'hex'))) m(id)
+    cross join lateral (values (k.identifier), ('${answeredPrefix}' || encode(k.nonce, 'hex'))) m(id)
     join payment_identifier i on i.chain_id = $1 and i.asset = $2 and i.payer = k.payer and i.id = m.id
     join payment p on ${ofToken} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
 

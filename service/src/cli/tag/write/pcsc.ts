@@ -1,4 +1,4 @@
-/** Errors of PC/SC as sentences with a remedy. The codes are those of pcsc-lite and of Windows, which are the same. */
+/** The service of PC/SC, and its errors as sentences with a remedy. The codes are those of pcsc-lite and of Windows, which are the same. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { CommandError } from '../../session/output.ts'

@@ -83,8 +83,7 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
         return refuse(400, { kind: 'certificateExpired' })
       const [{ asset: answer }, item] = await Promise.all([verdicts.byTag(tap.tagHash), items.itemOfToken(tap.tokenId)])
-      const isSameToken = answer?.verdict.token_id === String(tap.tokenId)
-      if (answer === null || !isSameToken || !isCertifiable(answer.verdict, answer.flags))
+      if (answer?.verdict.token_id !== String(tap.tokenId) || !isCertifiable(answer.verdict, answer.flags))
         return refuse(409, { kind: 'certificateRefused' })
       const { verdict } = answer
       const at = await site.statusIndexOf(tap.tokenId)

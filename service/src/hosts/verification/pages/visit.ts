@@ -7,7 +7,7 @@ import type { PageContext } from '../../../pages/context.ts'
 import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
 import { nothingHere } from '../routes/asset.ts'
-import { headerReader, isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { pageAssets } from './assets.ts'
 import { isOwnForm, pageResponse } from './response.ts'
 
@@ -15,6 +15,10 @@ import { isOwnForm, pageResponse } from './response.ts'
 export function contextOf(query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
   const named = parseLanguage(query.get('lang'))
   return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets: pageAssets().folder }
+}
+
+function contextOfRequest(c: Context<Env>): PageContext {
+  return contextOf(new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
 }
 
 /**
@@ -29,7 +33,7 @@ export async function beginPage(
 ) {
   const quota = await helpers.consume(c, limiter)
   const headers = quotaHeaders(quota)
-  const context = contextOf(new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+  const context = contextOfRequest(c)
   const answer = (status: number, notice: Notice) => noticeResponse(context, path, { status, notice }, headers)
   const limited = quota?.allowed === false ? answer(429, { kind: 'limited', seconds: quota.resetSeconds }) : null
   return { quota, headers, context, answer, limited }
@@ -54,11 +58,9 @@ const forPrograms = /^\/(?:api|a2a|mcp|dpps\w*|\.well-known)(?:\/|$)/
 
 /** Answers 404 for a path that nothing serves. A browser that navigates gets a page, any other client the general error body (spec §7). */
 export function pathNotFound(c: Context<Env>, headers: Headers = {}): Response {
-  const accept = headerReader(c)
-  if (!isRead(c.req.method) || forPrograms.test(c.req.path) || !prefersPage(accept('accept') ?? null))
+  if (!isRead(c.req.method) || forPrograms.test(c.req.path) || !prefersPage(c.req.header('accept') ?? null))
     return errorResponse(404, nothingHere, { ...headers, Vary: 'Accept' })
-  const context = contextOf(new URLSearchParams(rawQuery(c).slice(0, 200)), accept('accept-language'))
-  return noticeResponse(context, null, { status: 404, notice: { kind: 'noPage' } }, headers)
+  return noticeResponse(contextOfRequest(c), null, { status: 404, notice: { kind: 'noPage' } }, headers)
 }
 
 /** Reads the fields of a form of this host, or of a program. Any other body is null. */
