@@ -22,8 +22,11 @@ type SignedClaim = Claim & { readonly deadline: bigint; readonly signature: Hex 
 
 /** `typedData` is for `eth_signTypedData_v4`. */
 export type ClaimTerms = { readonly typedData: ReturnType<typeof walletTypedData>; readonly deadline: bigint }
-/** `taken`: the item is not for sale any more, or not yet, or its seal was opened. `unsigned`: the consent is not the claimant's. */
-type ClaimOutcome = SendOutcome | 'unsigned'
+/**
+ * `taken`: the item is not for sale any more, or not yet, or its seal was opened. `unsigned`: the consent is not the claimant's.
+ * `expired`: the item has another chip than the tapped one, as after a reorganisation.
+ */
+type ClaimOutcome = SendOutcome | 'unsigned' | 'expired'
 
 export type Claims = ReturnType<typeof createItemClaims>
 
@@ -61,7 +64,7 @@ export function createItemClaims(deps: SignedWriteDeps) {
       const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
       if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
       const attestation = await writer.attestClaim({ tokenId, tagHash, claimant, tapCounter, deadline })
-      if (!attestation.ok) return 'refused'
+      if (!attestation.ok) return attestation.code === 'REFUSED' ? 'expired' : 'refused'
       const { attester, attesterSignature } = attestation
       const claimed = { tokenId, claimant, tapCounter, deadline, attester, attesterSignature }
       return send({ kind: 'claim', ...claimed, claimantSignature: signature }, key, requestId)

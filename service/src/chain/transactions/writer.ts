@@ -183,7 +183,7 @@ export function createWriter(options: WriterOptions) {
 
   /**
    * Signs the attester's half of a claim: the claimant held the item (spec §3, CLAIMED). It signs for every tap: call it only after the
-   * tap was verified and consumed.
+   * tap was verified and consumed. It fails with REFUSED where the token has another chip than `tagHash` of the tap, as after a reorganisation.
    */
   async function attestClaim(tap: TappedClaim): Promise<ClaimAttestation | WriteFailure> {
     const { tokenId, claimant, tapCounter, deadline } = tap
@@ -193,7 +193,7 @@ export function createWriter(options: WriterOptions) {
       readContract(rpc, { to: contract, abi, functionName: 'getTagByToken', args: [tokenId] }),
       readContract(rpc, { to: contract, abi, functionName: 'pendingTransfer', args: [tokenId] }),
     ]).catch(throwChainUnavailable)
-    if (tap.tagHash !== undefined && tap.tagHash !== tagHash) return writeFailure('REFUSED') // after a reorganisation
+    if (tap.tagHash !== undefined && tap.tagHash !== tagHash) return writeFailure('REFUSED')
     const message = { tokenId, claimant, tagHash, tapCounter, nonce, deadline }
     const attesterSignature = await attester.signTypedData(registryTypedData({ chainId, contract }, 'Claim', message))
     return { ok: true, attester: attester.address, attesterSignature, nonce }

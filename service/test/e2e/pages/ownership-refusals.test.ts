@@ -122,7 +122,7 @@ describe('the routes of ownership in the page', () => {
       const signature = await wallet.signTypedData(dataOf(terms))
       return [status, ...own.reasonOf(await own.send('/claim', { ...input, deadline: terms.deadline, signature }))]
     }
-    assert.deepEqual(await outcomesFor(other), [409, 503, 'refused'])
+    assert.deepEqual(await outcomesFor(other), [409, 400, 'expired'])
     assert.deepEqual(await outcomesFor(item), [200, 200, undefined])
   })
 
