@@ -237,6 +237,15 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await each(), ['ok', 'ok', 'ok'])
     })
 
+    it('lets no tag be bound that another token has on chain under the former commitment', async () => {
+      await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
+      const { uid, batchId, tokenId = 0n } = newRow()
+      const ask = (former: bigint) => mayBind(tags, async () => former, { tokenId, uid, batchId, item: null })
+      const message = `This tag is bound to asset ${tokenId + 1_000n} on chain.`
+      assert.deepEqual(await ask(tokenId + 1_000n), { ok: false, about: 'tag', own: false, message })
+      assert.deepEqual(await ask(tokenId), { ok: true, epoch: 0 })
+    })
+
     it('lets no tag be bound for an item that another token is, although that token has no tag', async () => {
       await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
       const { uid, batchId, tokenId = 0n, gtin = '', serial = '' } = newRow()

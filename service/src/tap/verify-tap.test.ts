@@ -5,6 +5,7 @@ import { toHex } from './bytes.ts'
 import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { createKeyRing } from './keys/batch.ts'
 import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
+import type { TapPresentation } from './log/recorder.ts'
 import { createTagHash } from './tag-hash.ts'
 import {
   createVerifyTap,
@@ -204,6 +205,33 @@ describe('verifying a tap', () => {
     assert.equal((await verifyTap({ ...skipped, challengeToken: asked.token })).kind, 'replayed')
     time = 31_000
     assert.equal((await verifyTap({ ...tag.next(), challengeToken: asked.token })).kind, 'challenge')
+  })
+
+  it('records what was presented, with the counter before a jump, and nothing where no tap is consumed', async () => {
+    const records: TapPresentation[] = []
+    const { batch, tag, verifyTap } = await world({ record: (presentation) => void records.push(presentation) })
+    const far = await testTag(batch, { uid: tag.uid, counter: 60 })
+    const forged = { picc: 'ab'.repeat(16), cmac: 'cd'.repeat(8) }
+    for (const tap of [tag.next(), far.next(), forged]) {
+      const kept = records.length
+      await verifyTap({ ...tap, consume: false })
+      assert.deepEqual(records.splice(kept), [])
+      await verifyTap({ ...tap, country: 'FR' })
+      await verifyTap(tap)
+    }
+    const genuine = { tagHash: tagHash(tag.uid), country: 'FR', outcome: 'FRESH' } as const
+    const again = { country: null, outcome: 'REPEATED' } as const
+    const first = { ...genuine, counter: 1, jumpFrom: null }
+    const jumped = { ...genuine, counter: 61, jumpFrom: 1 }
+    const none = { tagHash: null, counter: null, jumpFrom: null, outcome: 'COUNTERFEIT_SUSPECTED' } as const
+    assert.deepEqual(records, [
+      first,
+      { ...first, ...again },
+      jumped,
+      { ...jumped, ...again, jumpFrom: null },
+      { ...none, country: 'FR' },
+      { ...none, country: null },
+    ])
   })
 
   it('never reveals a key, a block or a MAC', async () => {

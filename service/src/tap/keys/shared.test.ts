@@ -121,6 +121,13 @@ describe('the keys of a batch on several instances', () => {
     assert.deepEqual([await other.answer(tag.next()), await one.answer(tag.next())], ['tapped', 'not_configured'])
   })
 
+  it('change in the epoch of the database only', async () => {
+    const { id, one, tag } = await pair()
+    const error = `Batch ${id} has epoch 0 in the database, and 1 here.`
+    assert.deepEqual(await one.store.rekey(testBatch({ id, epoch: 1 })), { ok: false, error })
+    assert.equal(await one.answer(tag.next()), 'tapped')
+  })
+
   it('that an instance lacks make it no judge of other taps, until the batch is revoked', async () => {
     const { one, other } = await pair()
     const fresh = testBatch({ id: newId() })
