@@ -75,13 +75,13 @@ export async function erasePersonalData(
   try {
     await database.transaction(async (sql) => {
       await findSubject(sql, search)
-      for (const [kind, { erase, after }] of Object.entries(kinds)) {
+      for (const [kind, { erase, after = [] }] of Object.entries(kinds)) {
         if (erase === undefined) continue
         const [row] = await sql.query<{ n: number }>(
           `with gone as (${erase} returning 1) select count(*)::int as n from gone`,
         )
         counts[kind] = row?.n ?? 0
-        if (after !== undefined) await sql.query(after)
+        for (const statement of after) await sql.query(statement)
       }
       if (dryRun) throw undone
       const note = { act: 'privacy.erase', subject: reference, outcome: 'DONE', after: counts } as const
@@ -178,8 +178,10 @@ const isSent = `exists (select from operation o where o.tx_hash = t.initiated_tx
 const ownOffers = `(select o.* from subject_account s join offered_message o on o.from_addr = s.address
   union select o.* from subject_account s join offered_message o on o.to_addr = s.address) o`
 const isErased = 'exists (select from erased_message e where e.transfer_id = t.id and e.hash = t.message_hash)'
+const isMarked = (offer: string) =>
+  `exists (select from erased_message e where e.transfer_id = ${offer}.transfer_id and e.hash = ${offer}.hash)`
 
-type Kind = Readonly<{ select: string; erase?: string; after?: string }>
+type Kind = Readonly<{ select: string; erase?: string; after?: readonly string[] }>
 
 /** `select` follows a column with the kind. `erase` is left out for what stays; it ends before `returning`. `after` follows it, uncounted. */
 const kinds: Readonly<Record<string, Kind>> = {
@@ -203,13 +205,20 @@ const kinds: Readonly<Record<string, Kind>> = {
     erase: `insert into erased_message (transfer_id, hash) select t.id, m.hash
       from transfer t join transfer_message m on m.hash = t.message_hash where ${isOfSubject} and ${isSent}
       union select o.transfer_id, o.hash from ${ownOffers} on conflict do nothing`,
-    after: `with own as (delete from offered_message d using ${ownOffers}
-        where (d.hash, d.transfer_id, d.from_addr, d.to_addr) = (o.hash, o.transfer_id, o.from_addr, o.to_addr) returning d.hash)
+    // Each statement sees what was committed before it began. Offers of others that are stored meanwhile lock their text, and so keep it.
+    after: [
+      `select from transfer_message m where m.hash in (
+        select t.message_hash from transfer t where ${isOfSubject} and ${isSent} union select o.hash from ${ownOffers})
+        order by m.hash for update`,
+      `with own as (delete from offered_message d using ${ownOffers}
+        where (d.hash, d.transfer_id, d.from_addr, d.to_addr) = (o.hash, o.transfer_id, o.from_addr, o.to_addr) and ${isMarked('d')}
+        returning d.hash)
       delete from transfer_message m where m.hash in (
         select t.message_hash from transfer t where ${isOfSubject} and ${isSent} union select hash from own)
       and not exists (select from transfer t where t.message_hash = m.hash and ${isSent} and not ${isErased})
-      and not exists (select from offered_message o where o.hash = m.hash
-        and not exists (select from subject_account s where s.address in (o.from_addr, o.to_addr)))`,
+      and not exists (select from offered_message o where o.hash = m.hash and not (${isMarked('o')}
+        and exists (select from subject_account s where s.address in (o.from_addr, o.to_addr))))`,
+    ],
   },
   event: {
     select: `h.token_id::text as "tokenId", h.block_number as "blockNumber", ${hex('h.tx_hash')} as "txHash", ${instant('h.ts')} as at

@@ -102,10 +102,13 @@ export function putTransferMessage(
 ): Promise<void> {
   return database.transaction(async (sql) => {
     await sql.query(partiesStatement, [hexToBytes(hash), id, hexToBytes(from), hexToBytes(to)])
-    const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
-    await sql.query(text, [hexToBytes(hash), body])
+    await sql.query(textStatement, [hexToBytes(hash), body])
   })
 }
+
+/** Locks a known text until the offer is committed: an erasure, which deletes texts without an offer, waits. */
+const textStatement = `insert into transfer_message (hash, body) values ($1, $2)
+  on conflict (hash) do update set body = excluded.body`
 
 const partiesStatement = `insert into offered_message (hash, transfer_id, from_addr, to_addr) values ($1, $2, $3, $4)
   on conflict do nothing`

@@ -59,6 +59,11 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
   ],
   [
     'privacy/personal-data.ts',
+    'select from transfer_message',
+    'the search for the data of an owner, which a cluster refuses',
+  ],
+  [
+    'privacy/personal-data.ts',
     'delete from transfer_message',
     'the search for the data of an owner, which a cluster refuses',
   ],
