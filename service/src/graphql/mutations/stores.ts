@@ -94,13 +94,17 @@ type OfferedMessage = Readonly<{ hash: Hex; body: string; offer: Readonly<{ id: 
 
 /**
  * Stores the message of an offer, at most 8,000 bytes, by the keccak256 of its UTF-8, and whose it is. The chain holds the hash only.
- * Storing it again changes nothing.
+ * Storing it again changes nothing, also where it was erased.
  */
 export function putTransferMessage(
   database: Pick<Database, 'transaction'>,
   { hash, body, offer: { id, from, to } }: OfferedMessage,
 ): Promise<void> {
   return database.transaction(async (sql) => {
+    // An erasure of this text may be under way. The next statement sees what it has marked.
+    await sql.query('select from transfer_message where hash = $1 for update', [hexToBytes(hash)])
+    const erased = 'select from erased_message where transfer_id = $1 and hash = $2'
+    if ((await sql.query(erased, [id, hexToBytes(hash)])).length > 0) return
     await sql.query(partiesStatement, [hexToBytes(hash), id, hexToBytes(from), hexToBytes(to)])
     await sql.query(textStatement, [hexToBytes(hash), body])
   })

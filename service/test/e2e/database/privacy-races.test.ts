@@ -1,4 +1,7 @@
-/** An erasure while offers with the same words are stored: it deletes no text of others, and no text that it does not mark as erased. */
+/**
+ * An erasure while offers with the same words are stored. It deletes no text of others, and none that it has not marked. What it erased is
+ * not stored again when a client repeats its request.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { keccak256, stringToHex } from 'viem'
@@ -34,25 +37,30 @@ describe('an erasure while offers are stored', { skip }, () => {
   const offers = async (id: string) =>
     (await database.query('select from offered_message where transfer_id = $1', [id])).length
 
-  it('keeps a text that another person offers at the same moment', async () => {
-    await store(database, 'Enjoy it', { id: '1-1', from: alice })
-    const stored = Promise.withResolvers<void>()
-    const committed = Promise.withResolvers<void>()
+  /** Makes a database whose transaction is `done` with its statements, and ends on `commit`. */
+  function heldBack() {
+    const [statements, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const slow: Pick<Database, 'transaction'> = {
       transaction: (run, options) =>
         database.transaction(async (sql) => {
           const result = await run(sql)
-          stored.resolve()
-          await committed.promise
+          statements.resolve()
+          await end.promise
           return result
         }, options),
     }
+    return { slow, done: statements.promise, commit: end.resolve }
+  }
+
+  it('keeps a text that another person offers at the same moment', async () => {
+    await store(database, 'Enjoy it', { id: '1-1', from: alice })
+    const { slow, done, commit } = heldBack()
     const storing = store(slow, 'Enjoy it', { id: '2-1', from: bob })
-    await stored.promise
+    await done
     let isErased = false
     const erasing = eraseOfAlice().then(() => (isErased = true))
     await eventually(async () => isErased || (await countLockWaits(database)) > 0)
-    committed.resolve()
+    commit()
     await Promise.all([storing, erasing])
     assert.deepEqual([await offers('1-1'), await offers('2-1'), await texts('Enjoy it')], [0, 1, 1])
     await store(database, 'Enjoy it', { id: '3-1', from: alice })
@@ -82,5 +90,27 @@ describe('an erasure while offers are stored', { skip }, () => {
     assert.deepEqual([marked.length, await offers('5-1'), await texts('Meanwhile')], [0, 1, 1])
     await eraseOfAlice()
     assert.deepEqual([await offers('5-1'), await texts('Meanwhile'), await texts('Before')], [0, 0, 0])
+  })
+
+  it('is not undone by an offer that is sent again, afterwards or at the same moment', async () => {
+    const again = () => store(database, 'Erased', { id: '6-1', from: alice })
+    await again()
+    await eraseOfAlice()
+    await again()
+    assert.deepEqual([await offers('6-1'), await texts('Erased')], [0, 0])
+
+    await store(database, 'Both', { id: '7-1', from: alice })
+    const { slow, done, commit } = heldBack()
+    const erasing = eraseOfAlice(slow)
+    await done
+    let isStored = false
+    const storing = store(database, 'Both', { id: '7-1', from: alice }).then(() => (isStored = true))
+    await eventually(async () => isStored || (await countLockWaits(database)) > 0)
+    commit()
+    await Promise.all([erasing, storing])
+    assert.deepEqual([await offers('7-1'), await texts('Both')], [0, 0])
+
+    await store(database, 'Erased', { id: '8-1', from: bob })
+    assert.equal(await texts('Erased'), 1, 'the same words of another person')
   })
 })
