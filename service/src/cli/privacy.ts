@@ -2,6 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { Option, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
+import { wholeEpoch } from '../index/contract.ts'
 import { erasePersonalData, exportPersonalData, type DataSubject, type TagHashes } from '../privacy/personal-data.ts'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from './session/command.ts'
 import { chainOf, type RunWork, type Session } from './session/session.ts'
@@ -62,13 +63,24 @@ function searchOf(session: Session, { owner, uid }: Options): { subject: DataSub
   }
 }
 
+/** Runs a search. The items of a person are found by the index: while it is filled, the search would find a part of them, or nothing. */
+async function inWholeIndex<T>({ store }: Session, search: () => Promise<T>): Promise<T> {
+  const before = await wholeEpoch(store.database)
+  const result = await search()
+  if ((await wholeEpoch(store.database)) === before) return result
+  throw new CommandError('The index was rebuilt meanwhile, so that something may be missing. Repeat the command.')
+}
+
 async function exportAll(session: Session, options: Options): Promise<void> {
   const { store, io } = session
-  await exportPersonalData(store.database, searchOf(session, options), async (line) => {
-    if (io.signal.aborted) throw new CommandError('The export was interrupted. Repeat the command.')
-    io.out(line)
-    await io.drained?.()
-  })
+  const search = searchOf(session, options)
+  await inWholeIndex(session, () =>
+    exportPersonalData(store.database, search, async (line) => {
+      if (io.signal.aborted) throw new CommandError('The export was interrupted. Repeat the command.')
+      io.out(line)
+      await io.drained?.()
+    }),
+  )
 }
 
 type EraseOptions = Options & { readonly reference: string; readonly yes?: true; readonly json?: true }
@@ -77,7 +89,8 @@ async function erase(session: Session, { reference, yes, json, ...options }: Era
   const { store, io } = session
   const search = searchOf(session, options)
   const dryRun = yes !== true
-  const counts = await erasePersonalData(store.database, { ...search, actor: localActor(), reference, dryRun })
+  const erasure = { ...search, actor: localActor(), reference, dryRun }
+  const counts = await inWholeIndex(session, () => erasePersonalData(store.database, erasure))
   if (json === true) return io.out(formatJson({ erased: !dryRun, counts }))
   for (const [kind, count] of Object.entries(counts)) io.out(`${String(count).padStart(6)}  ${words[kind] ?? kind}`)
   io.out(dryRun ? 'Nothing was erased; repeat the command with --yes.' : 'Erased. Backups from before still have it.')

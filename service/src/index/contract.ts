@@ -108,5 +108,16 @@ export function wholeIndex(database: IndexDatabase, { waitMs = mostWaitMs } = {}
   }
 }
 
+/**
+ * Returns the epoch of a whole index; null where nothing was ever read into it. Throws an IndexIncompleteError while it is filled. The same
+ * epoch before and after some work says that no rebuild came between.
+ */
+export async function wholeEpoch(database: IndexDatabase): Promise<bigint | null> {
+  const statement = 'select epoch from index_cursor'
+  if ((await database.query(statement)).length === 0) return null
+  const [cursor] = await wholeIndex(database).query<{ epoch: bigint }>(statement)
+  return cursor?.epoch ?? null
+}
+
 /** A leader passes its arrival on to the next one; a rebuild does not. */
 const arrivedStatement = `select number, epoch, number >= 0 and coalesce(fed_epoch = epoch, false) as arrived from index_cursor`

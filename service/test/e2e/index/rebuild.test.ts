@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
-import { graphqlOf } from '../../support/graphql/client.ts'
+import { graphqlOf, operator } from '../../support/graphql/client.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
@@ -98,5 +98,29 @@ describe('touchstone index rebuild', () => {
     assert.equal((await rebuilding).exit, 0)
     await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
     assert.deepEqual(await Promise.all(fields.map((field) => ask(field))), before)
+  })
+
+  it('refuses to export and to erase personal data until the index has arrived, instead of a part', async () => {
+    const { source, indexer, database } = world.components
+    assert.ok(await indexer.until((await source.head()).number, 600_000))
+    const run = commandsOf(world)
+    const owned = ['--owner', operator.address]
+    const whole = await run('privacy', 'export', ...owned)
+    assert.match(whole.out, /"kind":"item"/, whole.err)
+
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    const asked = world.faults.count('eth_getLogs')
+    world.faults.set({ methods: ['eth_getLogs'], held })
+    const rebuilding = run('index', 'rebuild', '--yes')
+    await until(() => world.faults.count('eth_getLogs') > asked)
+    for (const command of ['export', 'erase']) {
+      const { exit, out, err } = await run('privacy', command, ...owned)
+      assert.deepEqual([exit, out], [1, ''], command)
+      assert.match(err, /The index is being filled/)
+    }
+    release()
+    assert.equal((await rebuilding).exit, 0)
+    await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
+    assert.deepEqual(await run('privacy', 'export', ...owned), whole)
   })
 })
