@@ -115,8 +115,10 @@ export async function openAttestationKeys({
         return refused(
           'No key is made here, because this process sells no attestations: run this where the gateway runs, or announce a key by its address.',
         )
-      const { key, made } = await source.make(seconds())
-      await history.add(key.address, { validFrom: made, status: 'next' })
+      // A key with a file and without a row would sign from the next start on, unannounced.
+      const { key } = await source.make(seconds(), ({ key: { address: its }, made }) =>
+        history.add(its, { validFrom: made, status: 'next' }),
+      )
       return stateOf(key.keyId)
     }
     if (options.isPublicKnowledge(address) && options.demo !== true)

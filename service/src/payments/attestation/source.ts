@@ -34,11 +34,17 @@ export type KeySourceOptions = {
 /** `made` in unix seconds. */
 export type MadeKey = { readonly key: AttestationKey; readonly made: number }
 
+/** Lists a key that is being made. */
+type Announce = (made: MadeKey) => Promise<unknown>
+
 export type KeySource = {
   /** The keys that can sign here, oldest first; at least one where they are configured. */
   readonly own: () => readonly MadeKey[]
-  /** Makes another key in the folder; null where the key is configured. */
-  readonly make: ((seconds: number) => Promise<MadeKey>) | null
+  /**
+   * Makes another key in the folder; null where the key is configured. `announce` lists it before a file holds its private half. A token
+   * makes both halves at once, and the key is listed after that.
+   */
+  readonly make: ((seconds: number, announce?: Announce) => Promise<MadeKey>) | null
   /** Reads the folder or the key store again: another process may have made a key there. */
   readonly reload: () => Promise<void>
   /** The place of made keys, for sentences. */
@@ -52,17 +58,21 @@ export async function openKeySource(options: KeySourceOptions, seconds: number):
   if (configured === null) {
     const [read, make, place] =
       keyStore === null
-        ? ([() => readKeyFolder(folder), (at: number) => makeKey(folder, at), folder] as const)
+        ? ([
+            () => readKeyFolder(folder),
+            (at: number, announce?: Announce) => makeKey(folder, at, announce),
+            folder,
+          ] as const)
         : ([
             () => readKeyStore(keyStore, seconds),
-            (at: number) => storeKey(keyStore, at),
+            (at: number, announce?: Announce) => storeKey(keyStore, at, announce),
             'the PKCS#11 token',
           ] as const)
     let made = await read()
     return {
       own: () => made,
-      make: async (at) => {
-        const key = await make(at)
+      make: async (at, announce) => {
+        const key = await make(at, announce)
         made = [...made, key]
         return key
       },
@@ -109,10 +119,12 @@ async function readKeyStore(keyStore: KeyStore, seconds: number): Promise<readon
     .map((key) => ({ key: attestationKeyOf(storedEthereumKey(key)), made: seconds }))
 }
 
-async function storeKey(keyStore: KeyStore, made: number): Promise<MadeKey> {
+async function storeKey(keyStore: KeyStore, made: number, announce?: Announce): Promise<MadeKey> {
   const last = Math.max(0, ...(await keyStore.signingKeys('attestation-')).map(numberOf))
   const key = await keyStore.generateSigningKey(`attestation-${last + 1}`, 'secp256k1')
-  return { key: attestationKeyOf(storedEthereumKey(key)), made }
+  const stored = { key: attestationKeyOf(storedEthereumKey(key)), made }
+  await announce?.(stored)
+  return stored
 }
 
 const fileName = /^attest-[0-9a-f]{16}\.json$/
@@ -141,12 +153,13 @@ function parseMadeKey(text: string): MadeKey | null {
   return key !== null && key.address === address ? { key: attestationKeyOf(key), made: Number(made) } : null
 }
 
-export async function makeKey(folder: string, made: number): Promise<MadeKey> {
+export async function makeKey(folder: string, made: number, announce?: Announce): Promise<MadeKey> {
   const privateKey = Uint8Array.from(randomBytes(32))
   const local = localEthereumKey(privateKey)
-  if (local === null) return makeKey(folder, made) // one value in 2^128 is not a key
+  if (local === null) return makeKey(folder, made, announce) // one value in 2^128 is not a key
   const key = attestationKeyOf(local)
   await makeFolder(folder)
+  await announce?.({ key, made })
   const file = { touchstone: 'attestation-key', version: 1, address: key.address, made, key: bytesToHex(privateKey) }
   await createPrivateFile(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)
   return { key, made }
