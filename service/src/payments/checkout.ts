@@ -124,10 +124,11 @@ export function createCheckout(options: CheckoutOptions) {
   /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
   async function resume(row: FoundRow, { presented, order, closed }: CheckoutRequest): Promise<Attempted> {
     const { payment, identifier } = presented
-    if (row.state === 'rejected')
-      return (await findPaidLater(row, presented, order)) ?? paymentFailure(row.reason as PaymentErrorCode)
     const isSame = row.nonce === payment.nonce
-    if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return paymentFailure('payment_already_used')
+    if (isSame && !isSamePayment(parsePayload(row.payload), payment))
+      return paymentFailure(row.state === 'rejected' ? 'nonce_already_used' : 'payment_already_used')
+    if (row.state === 'rejected')
+      return (await findPaidLater(row, order)) ?? paymentFailure(row.reason as PaymentErrorCode)
     if (row.requestHash !== order.requestHash)
       return paymentFailure(isSame || identifier === undefined ? 'payment_already_used' : 'payment_identifier_used')
     const stored = await proceed(row, closed)
@@ -150,9 +151,8 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Returns the outcome of a rejected payment that was executed later, for the same request. */
-  async function findPaidLater(row: PaymentRow, { payment }: Presented, { requestHash }: Order) {
-    const isSame = row.requestHash === requestHash && isSamePayment(parsePayload(row.payload), payment)
-    return isSame ? settlement.findPaidLater(row) : undefined
+  async function findPaidLater(row: PaymentRow, { requestHash }: Order) {
+    return row.requestHash === requestHash ? settlement.findPaidLater(row) : undefined
   }
 
   async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Attempted> {

@@ -73,6 +73,11 @@ describe('a stranger submits it after its transfer has failed', () => {
     await assertPaidOnce()
   })
 
+  it('another authorization under its nonce needs a new nonce', async () => {
+    const other = await buy(gateway.url, token, await sign(poor, { nonce: payment.nonce, validAfter: 1n }))
+    assert.deepEqual([other.status, other.body.error], [402, 'nonce_already_used'])
+  })
+
   it('another payment of its payer gets 429 with the time to wait', async () => {
     const next = await buy(gateway.url, token, await sign(poor))
     assert.deepEqual([next.status, next.body.error], [429, 'payer_blocked'])
