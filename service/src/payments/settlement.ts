@@ -241,7 +241,9 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     const reason = rejection ?? (await chain.rejectionReason(row.payment))
     if (reason === undefined || reason === 'nonce_already_used') return undefined // the next look shows what used it
     const fate = await ledger.drop(row.key)
-    if (fate === 'mined') return reject(row, reason === 'payer_blocked' ? 'payment_rejected' : reason)
+    // A reorganisation may still execute what was sent. The row stays for that, with a reason that holds for as long.
+    if (fate === 'sent' && reason === 'payment_unavailable') return undefined
+    if (fate === 'sent') return reject(row, reason === 'payer_blocked' ? 'payment_rejected' : reason)
     return fate && { kind: 'error', error: reason, ...(retryAfter !== undefined && { retryAfter }) }
   }
 

@@ -39,14 +39,13 @@ export function settlingStatements({ run, runOne, update, columns, holder }: Pay
       await update(key, 'holder = null, claim = null, undelivered = true', isOwn)
     },
 
-    /** Deletes a row of this process that no transaction has settled or may still settle. `mined`: one has, and the row stays. */
-    async drop(key: PaymentKey): Promise<'dropped' | 'mined' | undefined> {
-      const [row] = await runOne<{ fate: 'dropped' | 'mined' }>(
+    /** Deletes a row of this process for which no transaction was signed. `sent`: one was, which can settle it no more, and the row stays. */
+    async drop(key: PaymentKey): Promise<'dropped' | 'sent' | undefined> {
+      const [row] = await runOne<{ fate: 'dropped' | 'sent' }>(
         key,
         `with own as (select p.pk, s.state from payment p left join settlement s on s.pk = p.settlement where ${ofKey} and ${isOwn}),
-         dropped as (delete from payment p using own where p.pk = own.pk and coalesce(own.state, 'lost') = 'lost' and ${isOwn}
-           returning p.pk)
-         select 'dropped' as fate from dropped union all select 'mined' from own where state = 'mined'`,
+         dropped as (delete from payment p using own where p.pk = own.pk and own.state is null and ${isOwn} returning p.pk)
+         select 'dropped' as fate from dropped union all select 'sent' from own where state in ('mined', 'lost')`,
       )
       return row?.fate
     },

@@ -18,6 +18,12 @@ async function reorganise(snapshot: unknown): Promise<void> {
   await world.mine(Number(before - BigInt((await world.rpc('eth_blockNumber')) as string)))
 }
 
+/** Returns the newest transaction that was signed. */
+async function lastSent(): Promise<Hex> {
+  const [last] = await world.database.query<{ raw: Uint8Array }>('select raw from settlement order by pk desc limit 1')
+  return bytesToHex(last?.raw ?? new Uint8Array())
+}
+
 describe('a reorganisation', () => {
   /** Asserts that the book has the transfer where it is in the chain, with its gas. */
   async function assertBooked({ from, nonce }: SignedPayment): Promise<void> {
@@ -136,6 +142,35 @@ describe('a reorganisation', () => {
     await gateway.close()
   })
 
+  it('that revives a transaction whose nonce another one had: the proof, and the books have it', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    const poor = await world.payer(price)
+    const payment = await sign(poor)
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    const raw = await lastSent()
+    await world.rpc('anvil_dropAllTransactions', [])
+    await world.automine(true)
+    const snapshot = await world.rpc('evm_snapshot')
+    const { address } = world.facilitator
+    await world.rpc('anvil_impersonateAccount', [address])
+    await world.rpc('eth_sendTransaction', [{ from: address, to: address }])
+    await world.rpc('anvil_dealERC20', [poor.address, asset, '0x0'])
+    await until(async () => {
+      await world.mine(4)
+      return (await buy(gateway.url, token, payment)).body.error === 'insufficient_funds'
+    })
+    await world.rpc('evm_revert', [snapshot])
+    await world.rpc('eth_sendRawTransaction', [raw])
+    await world.mine()
+    const again = await buySettled(gateway.url, token, payment)
+    assert.deepEqual([again.status, again.body.assetId], [200, String(token)])
+    await gateway.reconcile()
+    await assertBooked(payment)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
   it('that removes a transfer which moved nothing: its nonce is free at once, and its gas is in no sum', async () => {
     const gateway = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
     const poor = await world.payer(price)
@@ -164,10 +199,7 @@ describe('a reorganisation', () => {
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     const sent = await world.transactions()
     await reorganise(snapshot)
-    const [last] = await world.database.query<{ raw: Uint8Array }>(
-      'select raw from settlement order by pk desc limit 1',
-    )
-    await world.rpc('eth_sendRawTransaction', [bytesToHex(last?.raw ?? new Uint8Array())])
+    await world.rpc('eth_sendRawTransaction', [await lastSent()])
     await gateway.reconcile()
     assert.deepEqual([await charged(), await world.transactions()], [price, sent])
     await assertBooked(payment)
