@@ -24,7 +24,7 @@ import {
   type PaymentOutcome,
 } from '../errors.ts'
 import type { Heads } from '../heads.ts'
-import { nameOfAnswered, type FoundRow } from '../ledger/intake.ts'
+import { nameOfAnswered, nameOfRenewal, type FoundRow } from '../ledger/intake.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
@@ -171,7 +171,13 @@ export function createChannelSales(options: ChannelSalesOptions) {
     const stored = { kind: 'proof', body: row.answer, transaction: row.transaction, key: found } as const
     const outcome = row.isOther ? await renewed(stored, order, options) : stored
     if (outcome === 'retry' || outcome.kind !== 'proof') return outcome
-    if (row.isOther && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    const isRenewed = outcome.body !== stored.body
+    const names = [...(isRenewed ? [nameOfRenewal()] : []), ...(row.isOther && identifier ? [identifier] : [])]
+    const isNamed = names.length > 0 && (await recorded(ledger.identify(row, ...names)))
+    if (isRenewed && !isNamed) {
+      await recorded(ledger.setUndelivered(row, false)) // it was renewed as often as one price allows
+      return undefined
+    }
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
     const price = isSame ? terms.price : 0n

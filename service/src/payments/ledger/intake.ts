@@ -1,4 +1,5 @@
 /** Statements about payments that a buyer presents. One is looked for, and taken in with its proof before it is executed. */
+import { randomUUID } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { bytes, numbers, texts } from '../../db/columns.ts'
 import { channelIdOf } from '../channels/channel.ts'
@@ -23,6 +24,9 @@ export type FoundRow = PaymentRow & { readonly isOther: boolean } // `isOther`: 
 /** Returns the name under which a payment is bound to the one whose proof has answered it. No buyer's identifier has a colon. */
 export const nameOfAnswered = (nonce: Hex): string => `${answeredPrefix}${nonce.slice(2)}`
 const answeredPrefix = 'nonce:'
+
+/** Returns a name that counts one renewal of a proof among the names of its payment. */
+export const nameOfRenewal = (): string => `renewal:${randomUUID()}`
 
 /** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {

@@ -46,6 +46,23 @@ async function loseProof(more: object = {}) {
   return { token, first, sold }
 }
 
+/** Opens a gateway with channels, and buys the proof of a new token through one. */
+async function openChannel(more: Parameters<typeof world.open>[0] = {}) {
+  await installChannels(world.rpc)
+  const authorizer = attestationKey()
+  const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+  const seller = await world.open({ channels, ...more })
+  const own = await world.payer(100n * price)
+  const channel = channelOf(own.address, authorizer.address)
+  const token = await world.mint()
+  const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
+  const sold = await buyThrough(seller.url, token, first)
+  const key = { payer: channel.payer, nonce: voucherDigest(channel.id, price) }
+  const isMarkEnded = async () => (await world.store.find(key))?.undelivered === false
+  await until(isMarkEnded)
+  return { seller, own, channel, token, sold, key, isMarkEnded }
+}
+
 /** Checks that an answer is valid, shows the theft, and was paid by the payment of `sold`. */
 function checkReported(answer: Answered, sold: Answered, signer: Hex = world.signer.address): void {
   const { state, authentic, flagged, assetId, payment } = answer.body
@@ -178,19 +195,8 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
   })
 
   it('gets it through a payment channel, and once more where its voucher comes for another request', async () => {
-    await installChannels(world.rpc)
-    const authorizer = attestationKey()
-    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-    const seller = await world.open({ channels })
-    const own = await world.payer(100n * price)
-    const channel = channelOf(own.address, authorizer.address)
-    const token = await world.mint()
-    const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
-    const sold = await buyThrough(seller.url, token, first)
-    assert.deepEqual([sold.status, sold.body['authentic']], [200, true])
-    const key = { payer: channel.payer, nonce: voucherDigest(channel.id, price) }
-    const wasDelivered = async () => (await world.store.find(key))?.undelivered === false
-    await until(wasDelivered)
+    const { seller, own, channel, token, sold, key, isMarkEnded } = await openChannel()
+    assert.equal(sold.body['authentic'], true)
     await world.store.setUndelivered(key, true)
     await world.flag(token, stolen)
     const second = await voucherPayload(own, channel, 2n * price)
@@ -200,11 +206,11 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     await world.heal()
     const next = await buyThrough(seller.url, token, second)
     checkReported(next, sold)
-    await until(wasDelivered)
+    await until(isMarkEnded)
     assert.equal((await buyThrough(seller.url, token, await voucherPayload(own, channel, price))).text, next.text)
     const another = await world.mint()
     for (const sum of [price, 2n * price]) {
-      await until(wasDelivered)
+      await until(isMarkEnded)
       await buyThrough(seller.url, another, await voucherPayload(own, channel, price))
       const { status } = await buyThrough(seller.url, token, second)
       assert.deepEqual([status, (await world.channels.find(channel.id))?.charged], [200, sum])
@@ -214,6 +220,23 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
 })
 
 describe('an undelivered proof', () => {
+  it('of a voucher is renewed ten times at most, also where its buyer reads no answer to the end', async () => {
+    let signer = attestationKey()
+    const { seller, own, channel, token, key, isMarkEnded } = await openChannel({
+      keys: { active: () => signer, published: () => [published(signer)] },
+    })
+    const second = await voucherPayload(own, channel, 2n * price)
+    const proofs = new Set<string>()
+    for (let n = 0; n < 11; n += 1) {
+      await until(isMarkEnded)
+      await world.store.setUndelivered(key, true)
+      signer = attestationKey()
+      proofs.add((await buyThrough(seller.url, token, second)).text)
+    }
+    assert.deepEqual([proofs.size, (await world.channels.find(channel.id))?.charged], [11, 2n * price])
+    await seller.close()
+  })
+
   it('is bound to the payment that it has answered, whose header brings it again and buys nothing', async () => {
     const { token, first, sold } = await loseProof()
     const second = await sign(payer)
