@@ -180,8 +180,10 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       return { sent: 'no', rejection: 'payer_blocked', retryAfter: Math.max(1, Math.ceil(leave / 1000)) }
     let failedIn: BlockId | undefined
     try {
-      const sent = await sender.submit({ payment, calls: found.calls })
-      if (sent === 'rejected') return notSent((await reasonOf(payment, found)) ?? reasonOfWallet(payment, found))
+      // Another payment of the wallet may have deployed it since, or was expected to and was not sent.
+      const now = isDeployable(payment) ? ((await simulate([payment]))[0] as Assessment) : found
+      const sent = await sender.submit({ payment, calls: now.calls })
+      if (sent === 'rejected') return notSent((await reasonOf(payment, now)) ?? reasonOfWallet(payment, now))
       const report = toReport(payment, sent)
       if (report.sent === 'reverted' && typeof sent === 'object') failedIn = sent.block
       return report
@@ -208,6 +210,11 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
 /** Returns the code hash of the wallet that pays, or the factory that deploys it. Undefined: an account pays. */
 function walletOf({ signature }: Payment, { codeHash }: Assessment): Hex | undefined {
   return codeHash ?? parseSignature(signature).factory?.target
+}
+
+/** Returns whether a payment comes with the factory of its wallet. */
+function isDeployable({ signature }: Payment): boolean {
+  return parseSignature(signature).factory !== undefined
 }
 
 /** A wallet may accept one call and reject the next, such as one with fees. It is refused then. An account gets another try. */

@@ -126,6 +126,24 @@ describe('a wallet without code', () => {
     assert.equal(await charged(), 3n * price)
   })
 
+  it('is deployed by the payment that is sent, whichever was checked first, and once', async () => {
+    const owner = await world.payer(0n)
+    const from = await fund(predictWallet(factory, owner.address))
+    const payments = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const payment = await sign(owner, { from })
+        return { ...payment, signature: wrapSignature(payment.signature, factory, owner.address) }
+      }),
+    )
+    const [unsold, ...sold] = await Promise.all(
+      [9_999n, token, token].map((id, n) => buySettled(gateway.url, id, payments[n] as SignedPayment)),
+    )
+    assert.equal(unsold?.status, 404)
+    const [first = 0n, second = 0n] = (await Promise.all(sold.map(gasOf))).toSorted((a, b) => Number(b - a))
+    assert.ok(first > 300_000n && second < 200_000n, `${first} and ${second} gas`)
+    assert.equal(await charged(), 2n * price)
+  })
+
   it('costs no deployment where the payer is an account', async () => {
     const account = await world.payer()
     const payment = await signWrapped(account.address, factory, account)
