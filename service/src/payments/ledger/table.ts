@@ -42,8 +42,8 @@ export const ofToken = 'p.chain_id = $1 and p.asset = $2'
 export const ofKey = `${ofToken} and p.payer = $3 and p.nonce = $4`
 /** SQL for the cost of a transaction in wei: its gas, and the data fee of a rollup. */
 export const gasCost = `(s.gas_used * s.gas_price + s.l1_fee)`
-/** SQL for the part of a transaction's cost, in wei, that each of its payments bears. */
-export const gasShare = `div(${gasCost}, (select count(*) from payment m where m.settlement = s.pk))`
+/** SQL for the part of a transaction's cost, in wei, that each of its payments bears. It is null for one without payments. */
+export const gasShare = `div(${gasCost}, nullif((select count(*) from payment m where m.settlement = s.pk), 0))`
 
 export type PaymentTable = ReturnType<typeof createPaymentTable>
 
