@@ -10,7 +10,7 @@ import type { Log } from '../../lib/log.ts'
 import { closeEntry, closeTree, forOthers } from '../../lib/private-folder.ts'
 
 /** The entries that the service itself makes. An operator may have named a folder that holds other things too. */
-const ownEntries = ['audit', 'chain', 'control.json', 'imports', 'keys', 'station', 'store']
+const ownEntries = ['audit', 'chain', 'control.json', 'imports', 'keys', 'postgresql', 'station', 'store']
 
 /** Matches entries that say nothing of a folder: those of a file system, or of a home. */
 const neutral = /^(?:\.|lost\+found$|control\.json\.)/

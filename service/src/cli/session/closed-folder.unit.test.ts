@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { testFolder } from '../../../test/support/folder.ts'
+import { postgresMark } from '../../app/store.ts'
 import { createLog } from '../../lib/log.ts'
 import { assertDataFolder, closeDataFolder } from './closed-folder.ts'
 
@@ -40,6 +41,7 @@ describe('the data folder', () => {
     ['is empty', []],
     ['is a new volume', ['lost+found/x', '.snapshot']],
     ['has the folders of an image', ['keys/.keep', 'imports/.keep', 'audit/.keep']],
+    ['is of a process that keeps nothing there but the mark of PostgreSQL', [postgresMark]],
     ['was made by an earlier version', ['store/PG_VERSION', 'notes.txt']],
     ['has keys of tags beside other files', ['keys/tag-keys.json', 'touchstone.env']],
     ['has an attestation key beside other files', ['keys/attest-0x12.json', 'touchstone.env']],
