@@ -63,6 +63,14 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
   assert.ok(store.databaseUrl !== null)
 }
 
+describe('deploy/Dockerfile', () => {
+  const text = read('deploy/Dockerfile')
+
+  it('asks for no image beside its own stages, such as a front end that a syntax line names', () => {
+    assert.doesNotMatch(text, /^#\s*syntax\s*=/im)
+  })
+})
+
 describe('deploy/compose.yaml', () => {
   const { services } = readCompose()
   const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('touchstone:'))
