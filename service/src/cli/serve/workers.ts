@@ -20,7 +20,7 @@ const killAfterMs = 10_000
  * long, and systemd waits a minute for the primary. Pings are counted, not time: a primary that stands still, as in a machine that sleeps,
  * sends none. A worker that starts has five minutes for an answer, because it reads the program meanwhile.
  */
-const usualPingLimits = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
+export const usualPingLimits = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
 
 type WorkersOptions = {
   readonly count: number
