@@ -1,12 +1,16 @@
 /** The health check of the image asks the hosts of the role that a container of compose has. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { readCompose, root } from '../../support/processes/deploy.ts'
+import { parse, parseAllDocuments } from 'yaml'
+import { clusterSkip, startPostgres } from '../../support/database/postgres-cluster.ts'
+import { testFolder } from '../../support/folder.ts'
+import { read, readCompose, root } from '../../support/processes/deploy.ts'
 
 describe('the health check of a container', () => {
   const serving = Object.entries(readCompose().services).filter(([, { command }]) => command?.[0] === 'serve')
@@ -34,3 +38,43 @@ describe('the health check of a container', () => {
     }
   })
 })
+
+describe('the health check of PostgreSQL', { skip: clusterSkip }, () => {
+  // The image makes a new database with a server that listens on its socket alone, and ends it before the real one starts.
+  const [node] = parseAllDocuments(read('deploy/kubernetes/components/citus/node.yaml')).map(
+    (document) => document.toJS() as { spec: { template: { spec: { containers: Probed[] } } } },
+  )
+  const [pod] = node?.spec.template.spec.containers ?? []
+  const citus = parse(read('deploy/compose.citus.yaml'), { merge: true }) as ReturnType<typeof readCompose>
+  const checks = [
+    ...[readCompose(), citus].flatMap(({ services }) =>
+      Object.entries(services).flatMap(([name, { healthcheck }]) =>
+        healthcheck?.test?.[1] === 'pg_isready' ? [[name, healthcheck.test.slice(1)] as const] : [],
+      ),
+    ),
+    ['startupProbe', pod?.startupProbe.exec.command ?? []] as const,
+    ['readinessProbe', pod?.readinessProbe.exec.command ?? []] as const,
+  ]
+
+  it('waits for the server that others reach, on compose and on Kubernetes', async () => {
+    assert.deepEqual(
+      checks.map(([name]) => name),
+      ['postgres', 'citus-worker-1', 'citus-worker-2', 'startupProbe', 'readinessProbe'],
+    )
+    for (const reaches of [false, true]) {
+      const folder = testFolder()
+      chmodSync(folder, 0o777)
+      const listens = reaches ? '127.0.0.1' : "''"
+      const server = await startPostgres({ listen_addresses: listens, unix_socket_directories: folder })
+      const env = { ...process.env, PGHOST: folder, PGPORT: new URL(server.url).port }
+      try {
+        for (const [name, [program = '', ...words]] of checks)
+          assert.equal(spawnSync(program, words, { env }).status === 0, reaches, name)
+      } finally {
+        await server.end()
+      }
+    }
+  })
+})
+
+type Probed = Readonly<Record<'startupProbe' | 'readinessProbe', { exec: { command: string[] } }>>

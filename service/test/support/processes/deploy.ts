@@ -159,6 +159,7 @@ type Compose = Readonly<{
       mem_limit?: string
       logging?: { options: Record<string, string> }
       profiles?: string[]
+      healthcheck?: { test?: string[] }
       depends_on?: Record<string, { required?: boolean }>
     }
   >
