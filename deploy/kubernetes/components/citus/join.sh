@@ -1,11 +1,24 @@
 #!/bin/sh
 # Makes a Citus cluster of PostgreSQL servers, which may be repeated. CITUS_COORDINATOR and the words of CITUS_WORKERS are host or host:port.
-# The variables of libpq name the rest: PGUSER, PGPASSWORD, PGDATABASE.
+# The variables of libpq name the rest: PGUSER, PGPASSWORD, PGDATABASE. The password has letters and digits only.
 set -eu
 
 host() { echo "${1%%:*}"; }
 port() { case $1 in *:*) echo "${1##*:}" ;; *) echo 5432 ;; esac; }
-sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 -h "$(host "$1")" -p "$(port "$1")" -c "$2"; }
+on() { at=$1 && shift && psql -X -q -A -t -v ON_ERROR_STOP=1 -h "$(host "$at")" -p "$(port "$at")" "$@"; }
+sql() { on "$1" -c "$2"; }
+
+# Writes the password by which a node reaches the others into its PGPASSFILE. PGPASSWORD would not do: the image's entry point takes it
+# away from a server whose database it has just made.
+know() {
+  on "$1" <<EOF
+create temporary table known (line text);
+copy known from stdin;
+*:*:*:$PGUSER:$PGPASSWORD
+\.
+copy known to program 'umask 077 && cat > "\${PGPASSFILE:-/dev/null}"';
+EOF
+}
 
 for node in $CITUS_COORDINATOR $CITUS_WORKERS; do
   tries=0
@@ -14,6 +27,7 @@ for node in $CITUS_COORDINATOR $CITUS_WORKERS; do
     [ "$tries" -lt 150 ] || { echo "$node does not answer." >&2; exit 1; }
     sleep 2
   done
+  know "$node"
   sql "$node" "set client_min_messages = warning; create extension if not exists citus"
 done
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -41,6 +41,10 @@ describe('the nodes of a Citus cluster', () => {
         name,
       )
     }
+    // The file is on the volume of the node, beside or in the folder of the database.
+    const passwords = [...Object.values(services).map(({ environment }) => environment?.['PGPASSFILE'])].filter(Boolean)
+    passwords.push(pod?.env.find(({ name }) => name === 'PGPASSFILE')?.value)
+    assert.deepEqual(passwords, Array(4).fill('/var/lib/postgresql/data/pgpass'))
     assert.deepEqual(services['citus-join']?.volumes, ['./kubernetes/components/citus/join.sh:/join.sh:ro'])
     assert.deepEqual(services['migrate']?.command, ['migrate', '--distribute'])
   })
@@ -58,7 +62,9 @@ describe('the image of a Citus cluster', () => {
   })
 })
 
-type Node = { spec: { template: { spec: { containers: { args: string[]; env: { name: string }[] }[] } } } }
+type Node = {
+  spec: { template: { spec: { containers: { args: string[]; env: { name: string; value?: string }[] }[] } } }
+}
 
 describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false }, () => {
   const password = 'a-password-of-the-nodes'
@@ -90,9 +96,11 @@ describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false },
           '-cunix_socket_directories=',
           '-cfsync=off',
         ]
+        // The image's entry point takes PGPASSWORD away from a server whose database it has just made.
+        const { PGPASSWORD: _password, ...ofServer } = env
         const server = spawn(join(bin, 'postgres'), ['-D', data, ...listens, ...settings], {
           ...user,
-          env,
+          env: { ...ofServer, PGPASSFILE: join(data, 'pgpass') },
           stdio: 'ignore',
         })
         const ended = once(server, 'exit')
@@ -125,6 +133,13 @@ describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false },
 
   it('makes a cluster of nodes that ask for passwords, and may be repeated', async () => {
     for (let time = 0; time < 2; time++) assert.deepEqual((await joinNodes()).stdout.trim().split('\n'), nodes)
+    for (const index of nodes.keys()) {
+      const file = join(folder, `node-${index}`, 'pgpass')
+      assert.deepEqual(
+        [readFileSync(file, 'utf8'), statSync(file).mode & 0o777],
+        [`*:*:*:touchstone:${password}\n`, 0o600],
+      )
+    }
   })
 
   it('is followed by a migration that spreads the tables over the workers', async () => {
