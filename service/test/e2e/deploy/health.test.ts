@@ -40,7 +40,7 @@ describe('the health check of a container', () => {
 })
 
 describe('the health check of PostgreSQL', { skip: clusterSkip }, () => {
-  // The image makes a new database with a server that listens on its socket alone, and ends it before the real one starts.
+  // The image makes a new database with a server that listens on its socket alone. The real one starts after it.
   const [node] = parseAllDocuments(read('deploy/kubernetes/components/citus/node.yaml')).map(
     (document) => document.toJS() as { spec: { template: { spec: { containers: Probed[] } } } },
   )
