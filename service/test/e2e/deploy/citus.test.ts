@@ -42,7 +42,9 @@ describe('the nodes of a Citus cluster', () => {
       )
     }
     // The file is on the volume of the node, beside or in the folder of the database.
-    const passwords = [...Object.values(services).map(({ environment }) => environment?.['PGPASSFILE'])].filter(Boolean)
+    const passwords = Object.values(services)
+      .map(({ environment }) => environment?.['PGPASSFILE'])
+      .filter(Boolean)
     passwords.push(pod?.env.find(({ name }) => name === 'PGPASSFILE')?.value)
     assert.deepEqual(passwords, Array(4).fill('/var/lib/postgresql/data/pgpass'))
     assert.deepEqual(services['citus-join']?.volumes, ['./kubernetes/components/citus/join.sh:/join.sh:ro'])

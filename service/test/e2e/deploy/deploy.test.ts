@@ -21,7 +21,6 @@ import {
 } from '../../support/processes/deploy.ts'
 import { readConfig, readServiceConfig } from '../../../src/app/config/config.ts'
 import { settings } from '../../../src/app/config/schema.ts'
-import { usualPingLimits } from '../../../src/cli/serve/workers.ts'
 import type { Setting } from '../../../src/app/config/setting.ts'
 
 const example = envOf(read('deploy/.env.example'))
@@ -63,22 +62,6 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
   if (env['ONLY'] !== undefined) assert.deepEqual([...roles], [env['ONLY']])
   assert.ok(store.databaseUrl !== null)
 }
-
-describe('deploy/Dockerfile', () => {
-  const text = read('deploy/Dockerfile')
-
-  it('asks for no image beside its own stages, such as a front end that a syntax line names', () => {
-    assert.doesNotMatch(text, /^#\s*syntax\s*=/im)
-  })
-
-  it('lets a container start for as long as a worker may take, and a busy machine start the check itself', () => {
-    const { pingEveryMs, mostAtStart } = usualPingLimits
-    const [, timeout, start] = /^HEALTHCHECK .*--timeout=(\d+)s --start-period=(\d+)s /m.exec(text) ?? []
-    assert.ok(Number(start) * 1_000 >= pingEveryMs * mostAtStart, `start period of ${start} s`)
-    // The check waits four seconds for an answer. Node needs several to start where the processors are busy.
-    assert.ok(Number(timeout) >= 10, `timeout of ${timeout} s`)
-  })
-})
 
 describe('deploy/compose.yaml', () => {
   const { services } = readCompose()

@@ -11,6 +11,23 @@ import { parse, parseAllDocuments } from 'yaml'
 import { clusterSkip, startPostgres } from '../../support/database/postgres-cluster.ts'
 import { testFolder } from '../../support/folder.ts'
 import { read, readCompose, root } from '../../support/processes/deploy.ts'
+import { usualPingLimits } from '../../../src/cli/serve/workers.ts'
+
+describe('deploy/Dockerfile', () => {
+  const text = read('deploy/Dockerfile')
+
+  it('asks for no image beside its own stages, such as a front end that a syntax line names', () => {
+    assert.doesNotMatch(text, /^#\s*syntax\s*=/im)
+  })
+
+  it('lets a container start for as long as a worker may take, and a busy machine start the check itself', () => {
+    const { pingEveryMs, mostAtStart } = usualPingLimits
+    const [, timeout, start] = /^HEALTHCHECK .*--timeout=(\d+)s --start-period=(\d+)s /m.exec(text) ?? []
+    assert.ok(Number(start) * 1_000 >= pingEveryMs * mostAtStart, `start period of ${start} s`)
+    // The check waits four seconds for an answer. Node needs several to start where the processors are busy.
+    assert.ok(Number(timeout) >= 10, `timeout of ${timeout} s`)
+  })
+})
 
 describe('the health check of a container', () => {
   const serving = Object.entries(readCompose().services).filter(([, { command }]) => command?.[0] === 'serve')
