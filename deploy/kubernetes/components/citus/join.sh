@@ -10,13 +10,13 @@ sql() { on "$1" -c "$2"; }
 
 # Writes the password by which a node reaches the others into its PGPASSFILE. PGPASSWORD would not do: the image's entry point takes it
 # away from a server whose database it has just made.
-know() {
+write_password() {
   on "$1" <<EOF
-create temporary table known (line text);
-copy known from stdin;
+create temporary table password (line text);
+copy password from stdin;
 *:*:*:$PGUSER:$PGPASSWORD
 \.
-copy known to program 'umask 077 && cat > "\${PGPASSFILE:-/dev/null}"';
+copy password to program 'umask 077 && cat > "\${PGPASSFILE:-/dev/null}"';
 EOF
 }
 
@@ -27,7 +27,7 @@ for node in $CITUS_COORDINATOR $CITUS_WORKERS; do
     [ "$tries" -lt 150 ] || { echo "$node does not answer." >&2; exit 1; }
     sleep 2
   done
-  know "$node"
+  write_password "$node"
   sql "$node" "set client_min_messages = warning; create extension if not exists citus"
 done
 

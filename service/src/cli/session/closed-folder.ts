@@ -6,11 +6,12 @@ import { existsSync } from 'node:fs'
 import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, ConfigError } from '../../app/config/config.ts'
+import { postgresMark } from '../../app/store.ts'
 import type { Log } from '../../lib/log.ts'
 import { closeEntry, closeTree, forOthers } from '../../lib/private-folder.ts'
 
 /** The entries that the service itself makes. An operator may have named a folder that holds other things too. */
-const ownEntries = ['audit', 'chain', 'control.json', 'imports', 'keys', 'postgresql', 'station', 'store']
+const ownEntries = ['audit', 'chain', 'control.json', 'imports', 'keys', 'station', 'store']
 
 /** Matches entries that say nothing of a folder: those of a file system, or of a home. */
 const neutral = /^(?:\.|lost\+found$|control\.json\.)/
@@ -60,10 +61,16 @@ export async function assertDataFolder({ dataDir, store }: Place, mayMake = fals
 export async function foreignEntry(dataDir: string): Promise<string | null> {
   const [names, keys] = await Promise.all([dataDir, join(dataDir, 'keys')].map(namesIn))
   if (names === undefined) throw new ConfigError(`DATA_DIR names ${dataDir}, which is no folder: name another place.`)
-  const foreign = names.find((name) => !neutral.test(name) && !ownEntries.includes(name))
+  const ours = [...ownEntries, ...((await isMarked(dataDir)) ? [postgresMark] : [])]
+  const foreign = names.find((name) => !neutral.test(name) && !ours.includes(name))
   const isKnown =
     keys?.some((name) => keyFile.test(name)) === true || signs.some((sign) => existsSync(join(dataDir, sign)))
   return foreign === undefined || isKnown ? null : foreign
+}
+
+/** Returns whether a process on PostgreSQL has marked a folder. The data folder of PostgreSQL itself may have the same name. */
+async function isMarked(dataDir: string): Promise<boolean> {
+  return (await lstat(join(dataDir, postgresMark)).catch(() => null))?.isFile() === true
 }
 
 /** Returns undefined for a path that is no folder. A folder that cannot be read has no names here: writing to it says more. */

@@ -65,7 +65,12 @@ describe('the data folder', () => {
     assert.equal(modeOf(join(folder, 'keys/tag-keys.json')), '600')
   })
 
-  for (const files of [['index.html'], ['store/shop.ts', 'package.json'], ['keys/id_rsa.pub', 'passwd']])
+  for (const files of [
+    ['index.html'],
+    ['postgresql/PG_VERSION'],
+    ['store/shop.ts', 'package.json'],
+    ['keys/id_rsa.pub', 'passwd'],
+  ])
     it(`is not made of a folder with ${files.join(' and ')}`, async () => {
       const folder = openFolder(...files)
       const refusal = { message: /is the folder of something else: it has \S+\. Nothing was changed; .* DATA_DIR\.$/ }
