@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Payment } from '../x402/payment.ts'
-import { createExposure } from './exposure.ts'
+import { createExposure, type Exposed } from './exposure.ts'
 
 const payer = `0x${'1'.repeat(40)}` as const
 const payment = { from: payer, value: 10n } as Payment
@@ -38,5 +38,46 @@ describe('the exposure to one payer', () => {
     await assert.rejects(exposure.enter({ payment, codeHash: undefined }), /no answer/)
     assert.equal(typeof (await exposure.enter({ payment, codeHash: undefined })), 'function')
     assert.equal(typeof first, 'function')
+  })
+})
+
+describe('the exposure to one kind of wallet', () => {
+  const kind = `0x${'c'.repeat(64)}` as const
+  const other = `0x${'d'.repeat(64)}` as const
+  const minutes = 60_000
+  const opened = () => {
+    const exposure = createExposure({ balance: async () => 10n })
+    let wallets = 0
+    const enter = (codeHash: Exposed['codeHash']) => {
+      const from = `0x${String((wallets += 1)).padStart(40, '0')}` as const
+      return exposure.enter({ payment: { ...payment, from }, codeHash })
+    }
+    const entered = async (codeHash: Exposed['codeHash']) => {
+      const leave = await enter(codeHash)
+      return typeof leave === 'function' ? leave : assert.fail(`blocked for ${leave} ms`)
+    }
+    return { enter, entered }
+  }
+
+  it('is two transfers at the same time: a third one waits for the end of another', async () => {
+    const { enter, entered } = opened()
+    const [first] = await Promise.all([entered(kind), entered(kind)])
+    let isWaiting = true
+    const third = enter(kind).finally(() => (isWaiting = false))
+    await Promise.all([entered(other), entered(undefined)])
+    assert.ok(isWaiting)
+    first(false)
+    assert.equal(typeof (await third), 'function')
+  })
+
+  it('is two transfers that move nothing: its other wallets are blocked for ten minutes, and no others', async () => {
+    const { enter, entered } = opened()
+    for (const blocked of [false, false, true]) {
+      const answer = await enter(kind)
+      if (typeof answer === 'function') answer(true)
+      else assert.ok(Math.abs(answer - 10 * minutes) < minutes, `${answer} ms`)
+      assert.equal(typeof answer === 'number', blocked)
+    }
+    await Promise.all([entered(other), entered(undefined)])
   })
 })
