@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
-import { encodeDeployData, keccak256, parseAbi, parseTransaction, toHex, type Hex } from 'viem'
+import { bytesToHex, encodeDeployData, keccak256, parseAbi, parseTransaction, toHex, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
@@ -260,6 +260,28 @@ describe('a transaction that stays out', () => {
     assert.deepEqual(statuses(await whileMining(Promise.all([first, second]))), [200, 200])
     assert.deepEqual([new Set(sent).size, (await world.transactions()) - before], [2, 2])
     for (const gateway of [one, two]) await gateway.close()
+  })
+
+  it('is mined once a transfer of nothing has the nonce before it, which a transaction that was lost had', async () => {
+    const [one, two] = [await world.open({ deadlines: { settleMs: 500 } }), await world.open()]
+    const another = await world.payer()
+    await world.automine(false)
+    const before = await world.transactions()
+    assert.equal((await buy(one.url, token, await sign(payer))).status, 503)
+    const answer = buySettled(two.url, token, await sign(another))
+    await until(async () => (await waiting()) === 2)
+    await one.close()
+    await world.rpc('anvil_dropAllTransactions')
+    const lost = `with lost as (update settlement set state = 'lost' where nonce = $1 and state = 'pending' returning pk)
+      delete from payment where settlement in (select pk from lost)`
+    await world.database.query(lost, [before])
+    assert.equal((await whileMining(answer)).status, 200)
+    assert.deepEqual([await charged(), (await world.transactions()) - before], [price, 2])
+    const mined = `select raw from settlement where nonce = $1 and state = 'mined'`
+    const [row] = await world.database.query<{ raw: Uint8Array }>(mined, [before])
+    const { to, value = 0n, data } = parseTransaction(bytesToHex(row?.raw ?? new Uint8Array()))
+    assert.deepEqual([to, value, data], [sender.toLowerCase(), 0n, undefined])
+    await two.close()
   })
 
   it('does not hide that a stranger has executed the payment, while no node takes it', async () => {
