@@ -64,6 +64,33 @@ for (const { name, open, skip } of testDatabases())
     })
     beforeEach(() => void (most = 0))
 
+    it('are not read for a page of no legal size, or of no kind', async () => {
+      const size = '"first" is from 0 to 100.'
+      const kinds = 'Name at least one kind, or leave "kinds" out.'
+      for (const [given, refusal] of [
+        ['first: -1', size],
+        ['first: 101', size],
+        ['kinds: []', kinds],
+      ] as const) {
+        const { errors = [] } = await execute({
+          schema,
+          document: parse(`{ events(${given}) { edges { cursor } } }`),
+          contextValue,
+        })
+        assert.deepEqual(
+          errors.map(({ message, extensions }) => [message, extensions['code']]),
+          [[refusal, 'BAD_USER_INPUT']],
+        )
+      }
+      const stream = await subscribe({
+        schema,
+        document: parse('subscription { events(kinds: []) { kind } }'),
+        contextValue,
+      })
+      assert.deepEqual('errors' in stream && stream.errors?.map(({ message }) => message), [kinds])
+      assert.equal(most, 0)
+    })
+
     it('are read four at a time for the subscriptions of a key, however many they are', async () => {
       const document = parse(`subscription { events(after: "${after}") { kind } }`)
       const streams = await Promise.all(
