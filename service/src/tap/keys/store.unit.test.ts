@@ -4,7 +4,8 @@ import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { embeddedBatch, newBatch, publicSettings, type BatchRecord, type BatchStatus } from './batch.ts'
+import { embeddedBatch, importedBatch, newBatch, publicSettings, type BatchRecord, type BatchStatus } from './batch.ts'
+import { createQueue } from '../../lib/async/concurrency.ts'
 import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, readKeyFile, writeKeyFile } from './key-file.ts'
@@ -100,6 +101,50 @@ describe('a new batch', () => {
       { id: 'a', systemId: 'seventeen letters' },
     ])
       assert.equal(newBatch(options), null)
+  })
+
+  it('of existing keys has a meta key exactly where its scheme does not derive it', () => {
+    const key = () => Uint8Array.from(randomBytes(16))
+    const made = (derivation: 'direct' | 'tagit-sdm', metaKey?: Uint8Array) =>
+      importedBatch({
+        id: 'a',
+        scheme: { derivation, derivationVersion: 0 },
+        master: key(),
+        ...(metaKey && { metaKey }),
+      })
+    assert.deepEqual([made('direct'), made('tagit-sdm', key())], [null, null])
+    assert.ok(made('direct', key()) && made('tagit-sdm'))
+  })
+
+  it('has one name, also where another process has made a batch of that name meanwhile', async () => {
+    const dir = testFolder()
+    const alone = createQueue() // the lock of the database, for the processes of one folder
+    const open = () => openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared, alone })
+    const [one, other] = [await open(), await open()]
+    const made = await Promise.all([one, other].map((store) => store.create({ id: 'a', demo: true })))
+    assert.deepEqual(
+      made.flatMap((result) => (result.ok ? [] : [result.error])),
+      ['A batch named a exists already: choose another name.'],
+    )
+    await Promise.all([one.reload(), other.reload()])
+    assert.deepEqual(one.record('a'), other.record('a'))
+    assert.equal((await readKeyFile(join(dir, 'tag-keys.json'), { kek, demo: true })).length, 1)
+  })
+
+  it('is not made where its application keys have no place', async () => {
+    const store = await openTagKeyStore({ folder: testFolder(), keyFile: { kek }, shared })
+    const error = 'The application keys of a batch have no place here.'
+    assert.deepEqual(await store.create({ id: 'a' }), { ok: false, error })
+    assert.equal(store.record('a'), undefined)
+  })
+
+  it('whose keys are in a token is not opened without the token', async () => {
+    const dir = testFolder()
+    await writeKeyFile(join(dir, 'tag-keys.json'), [{ ...batchInUse('a'), fileMaster: null }], { kek })
+    await assert.rejects(
+      openTagKeyStore({ folder: dir, keyFile: { kek }, shared }),
+      fails(/^The keys of batch a are in a PKCS#11 token/),
+    )
   })
 
   it('of a scheme with one master derives metaRead from it', async () => {
