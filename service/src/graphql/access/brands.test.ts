@@ -49,6 +49,7 @@ const reads: readonly string[] = [
   '{ products(first: 0) { totalCount } }',
   ...[
     'brand: "Acme"',
+    'brand: "Bolt"',
     'verified: false',
     'nameContains: "Wat"',
     `owner: "${alice}"`,
@@ -226,9 +227,9 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('see more with another brand, and all products with none', async () => {
-      const totalOf = async (brands: readonly string[] | null) => {
+      const totalOf = async (brands: readonly string[] | null, filter = '') => {
         const { text } = await graphql.newKey(['read'], brands)
-        const query = '{ products { totalCount edges { node { id } } } transfers { totalCount } }'
+        const query = `{ products${filter} { totalCount edges { node { id } } } transfers { totalCount } }`
         const { data } = await graphql.ask(query, undefined, text)
         const found = data as unknown as {
           products: { totalCount: number; edges: unknown[] }
@@ -240,6 +241,8 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await totalOf(['Acme', 'Bolt']), [3, 3])
       assert.deepEqual(await totalOf(['Bolt']), [1, 1])
       assert.deepEqual(await totalOf(['Acm']), [0, 0])
+      assert.deepEqual(await totalOf(['Watch', 'watch'], '(filter: { nameContains: "watch" })'), [0, 0])
+      assert.deepEqual(await totalOf(null, '(filter: { nameContains: "watch" })'), [4, 4])
       assert.deepEqual(await totalOf(null), [4, 4])
     })
 
