@@ -116,8 +116,8 @@ export async function openAttestationKeys({
           'No key is made here, because this process sells no attestations: run this where the gateway runs, or announce a key by its address.',
         )
       // A key with a file and without a row would sign from the next start on, unannounced.
-      const { key } = await source.make(seconds(), ({ key: { address: its }, made }) =>
-        history.add(its, { validFrom: made, status: 'next' }),
+      const { key } = await source.make(seconds(), ({ key: { address: newAddress }, made }) =>
+        history.add(newAddress, { validFrom: made, status: 'next' }),
       )
       return stateOf(key.keyId)
     }

@@ -181,9 +181,9 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     let failedIn: BlockId | undefined
     try {
       // Another payment of the wallet may have deployed it since, or was expected to and was not sent.
-      const now = isDeployable(payment) ? ((await simulate([payment]))[0] as Assessment) : found
-      const sent = await sender.submit({ payment, calls: now.calls })
-      if (sent === 'rejected') return notSent((await reasonOf(payment, now)) ?? reasonOfWallet(payment, now))
+      const latest = isDeployable(payment) ? ((await simulate([payment]))[0] as Assessment) : found
+      const sent = await sender.submit({ payment, calls: latest.calls })
+      if (sent === 'rejected') return notSent((await reasonOf(payment, latest)) ?? reasonOfWallet(payment, latest))
       const report = toReport(payment, sent)
       if (report.sent === 'reverted' && typeof sent === 'object') failedIn = sent.block
       return report

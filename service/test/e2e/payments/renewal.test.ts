@@ -58,9 +58,9 @@ async function openChannel(more: Parameters<typeof world.open>[0] = {}) {
   const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
   const sold = await buyThrough(seller.url, token, first)
   const key = { payer: channel.payer, nonce: voucherDigest(channel.id, price) }
-  const isMarkEnded = async () => (await world.store.find(key))?.undelivered === false
-  await until(isMarkEnded)
-  return { seller, own, channel, token, sold, key, isMarkEnded }
+  const isDelivered = async () => (await world.store.find(key))?.undelivered === false
+  await until(isDelivered)
+  return { seller, own, channel, token, sold, key, isDelivered }
 }
 
 /** Checks that an answer is valid, shows the theft, and was paid by the payment of `sold`. */
@@ -195,7 +195,7 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
   })
 
   it('gets it through a payment channel, and once more where its voucher comes for another request', async () => {
-    const { seller, own, channel, token, sold, key, isMarkEnded } = await openChannel()
+    const { seller, own, channel, token, sold, key, isDelivered } = await openChannel()
     assert.equal(sold.body['authentic'], true)
     await world.store.setUndelivered(key, true)
     await world.flag(token, stolen)
@@ -206,11 +206,11 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     await world.heal()
     const next = await buyThrough(seller.url, token, second)
     checkReported(next, sold)
-    await until(isMarkEnded)
+    await until(isDelivered)
     assert.equal((await buyThrough(seller.url, token, await voucherPayload(own, channel, price))).text, next.text)
     const another = await world.mint()
     for (const sum of [price, 2n * price]) {
-      await until(isMarkEnded)
+      await until(isDelivered)
       await buyThrough(seller.url, another, await voucherPayload(own, channel, price))
       const { status } = await buyThrough(seller.url, token, second)
       assert.deepEqual([status, (await world.channels.find(channel.id))?.charged], [200, sum])
@@ -222,13 +222,13 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
 describe('an undelivered proof', () => {
   it('of a voucher is renewed ten times at most, also where its buyer reads no answer to the end', async () => {
     let signer = attestationKey()
-    const { seller, own, channel, token, key, isMarkEnded } = await openChannel({
+    const { seller, own, channel, token, key, isDelivered } = await openChannel({
       keys: { active: () => signer, published: () => [published(signer)] },
     })
     const second = await voucherPayload(own, channel, 2n * price)
     const proofs = new Set<string>()
     for (let n = 0; n < 11; n += 1) {
-      await until(isMarkEnded)
+      await until(isDelivered)
       await world.store.setUndelivered(key, true)
       signer = attestationKey()
       proofs.add((await buyThrough(seller.url, token, second)).text)
