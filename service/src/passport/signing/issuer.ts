@@ -149,6 +149,9 @@ export async function openIssuer({
         const known = await readText(path)
         if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
           return change.kind === 'rotate' ? foreignKeys(path) : 'There are no issuer keys yet.'
+        // A copy from before other keys were made is not changed: its new key would have the name of one of those.
+        if (known !== null)
+          await assertPublished(parseKeys(known, path, await storedIssuerKeys(keyStore)), published, path)
         const next =
           known === null ? await generateIssuerKeys(keyStore) : await changeIssuerKeys(known, change, keyStore)
         if (typeof next !== 'string') return next.refused

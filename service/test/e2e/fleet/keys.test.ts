@@ -1,6 +1,6 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { appendFile, copyFile, cp, readdir, utimes, writeFile, rm } from 'node:fs/promises'
+import { appendFile, copyFile, cp, readdir, readFile, utimes, writeFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
@@ -14,6 +14,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
 import { tagKeyFile } from '../../../src/tap/keys/store.ts'
 import { issuerKeyFile } from '../../../src/passport/signing/issuer.ts'
+import { changeIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
 
 const kek = `${'6b'.repeat(31)}01`
 const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
@@ -203,7 +204,12 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     )
     assert.deepEqual(revokedOf(await openSigning(wrong, signing)), revoked)
 
+    // A copy from before a rotation is no place to change keys.
     await first.issuer.change({ kind: 'rotate' })
+    const file = issuerKeyFile(join(root, wrong, 'keys'))
+    const old = await readFile(file, 'utf8')
+    await assert.rejects(copy.issuer.change({ kind: 'rotate' }), sentence)
+    assert.equal(await readFile(file, 'utf8'), old)
     await assert.rejects(openSigning(wrong, signing), sentence)
   })
 
@@ -245,8 +251,12 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await rm(tagKeyFile(folder))
 
     await own.exec('alter table issuer_key rename to away')
+    const path = issuerKeyFile(folder)
+    const old = await readFile(path, 'utf8')
     await assert.rejects(one.issuer.change({ kind: 'rotate' }))
+    assert.equal(await readFile(path, 'utf8'), old)
     const failed = lines.length
+    await writeFile(path, String(await changeIssuerKeys(old, { kind: 'rotate' }, null)))
     await until(() => lines.slice(failed).some((line) => line.includes('away') || line.includes('issuer_key')))
     await own.exec('alter table away rename to issuer_key')
     await until(() => keysOf(one).length === before.length * 3 && keysOf(other).length === before.length * 3)
