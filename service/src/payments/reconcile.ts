@@ -26,7 +26,8 @@ const pruneAgainMs = 60_000
 const endedMs = 300_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
 const recheckAges = [8, 30, 110]
-const recheckSeconds = 120
+/** Most seconds back of which a pass looks at the blocks, and those of the first one, because no process may have run before it. */
+const [mostRecheckSeconds, firstRecheckSeconds] = [7_200, 600]
 /** Payments of a removed block that are submitted again at the same time. They share transactions. */
 const atOnce = 50
 
@@ -41,10 +42,13 @@ type ReconcilerOptions = PaymentComponents & {
 
 export function createReconciler(options: ReconcilerOptions) {
   const { ledger, slots, rpc, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
+  const { recheckSeconds = 120 } = options.deadlines ?? {}
   const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
   let prunedAt = -Infinity
   let endedAt = -Infinity
   let everyBlock = false
+  /** When a pass began that could look at every recent block. Until the next one, no block is too old. */
+  let lookedAt = performance.now() - firstRecheckSeconds * 1_000
 
   const runPass = singleFlight(async () => {
     await facilitator.adopt()
@@ -74,8 +78,11 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Looks at all recent blocks. A look that fails is repeated by the next pass, and keeps no other block waiting. */
   async function recheckBlocks(): Promise<void> {
-    const failures = await eachConcurrently(await ledger.recentBlocks(recheckSeconds), 1, recheckBlock)
+    const began = performance.now()
+    const seconds = Math.min(recheckSeconds + (began - lookedAt) / 1_000, mostRecheckSeconds)
+    const failures = await eachConcurrently(await ledger.recentBlocks(seconds), 1, recheckBlock)
     if (failures.length > 0) throw failures[0]
+    lookedAt = began
   }
 
   /** Makes one call for a block: while it is in the chain, so are all transfers in it. */

@@ -64,6 +64,8 @@ export type PaymentDeadlines = {
   readonly followMs?: number
   /** Seconds of the chain after which a transaction without a receipt is lost, where its nonce counts as used. Default: a minute. */
   readonly missingSeconds?: number
+  /** Seconds for which the block of a paid payment is checked. Default: two minutes. */
+  readonly recheckSeconds?: number
 }
 
 /** The components that checkout, settlement and reconciliation share. */

@@ -256,7 +256,9 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await assert.rejects(one.issuer.change({ kind: 'rotate' }))
     assert.equal(await readFile(path, 'utf8'), old)
     const failed = lines.length
-    await writeFile(path, String(await changeIssuerKeys(old, { kind: 'rotate' }, null)))
+    const rotated = await changeIssuerKeys(old, { kind: 'rotate' }, null)
+    assert.ok(typeof rotated === 'string')
+    await writeFile(path, rotated)
     await until(() => lines.slice(failed).some((line) => line.includes('away') || line.includes('issuer_key')))
     await own.exec('alter table away rename to issuer_key')
     await until(() => keysOf(one).length === before.length * 3 && keysOf(other).length === before.length * 3)

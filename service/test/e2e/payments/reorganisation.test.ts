@@ -53,6 +53,24 @@ describe('a reorganisation', () => {
     await gateway.close()
   })
 
+  it('that goes on for longer than blocks are checked: a paid transfer is submitted again all the same', async () => {
+    const gateway = await world.open({ deadlines: { recheckSeconds: 0.01 } })
+    await gateway.reconcile()
+    const payment = await sign(payer)
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    await world.mine(2)
+    const isOld = async () => (await world.store.recentBlocks(0.01)).length === 0
+    await until(isOld)
+    await world.rpc('evm_revert', [snapshot])
+    await assert.rejects(gateway.reconcile(), /does not have block/)
+    await world.mine(4)
+    await gateway.reconcile()
+    assert.equal(await charged(), price)
+    await assertBooked(payment)
+    await gateway.close()
+  })
+
   it('that removes a paid transfer for good: it is no revenue, and its status says so', async () => {
     const book = createBook(world.database, { chainId: 84532, asset })
     const gateway = await world.open()
