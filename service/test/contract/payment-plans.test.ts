@@ -59,13 +59,13 @@ describe('plans of payments', { skip: postgres?.skip ?? true }, () => {
   })
 })
 
-/** One sale in 250 is a transfer, four in a block. The others go through channels. */
+/** One sale in 50 is a transfer, four in a block. The others go through channels. */
 const fill = [
   `insert into payment (chain_id, asset, payer, nonce, channel, kind, state, payload, request_hash, answer, proof, from_block, valid_before,
      settled_at, tx_hash, block_number, block_hash)
    select 84532, $1, $1, sha256(n::text::bytea), case when hash is null then sha256('') end, case when hash is null then 'voucher' else 'transfer' end,
-     'done', '', sha256(''), '', '', 1, 0, now() - n * interval '1 ms', hash, n / 1000, hash
-   from generate_series(0, 49999) n cross join lateral (select case when n % 250 = 0 then sha256((n / 1000)::text::bytea) end as hash) h`,
+     'done', '', sha256(''), '', '', 1, 0, now() - n * interval '1 ms', hash, n / 200, hash
+   from generate_series(0, 49999) n cross join lateral (select case when n % 50 = 0 then sha256((n / 200)::text::bytea) end as hash) h`,
   `insert into payment_identifier (chain_id, asset, payer, id, nonce) select chain_id, asset, payer, 'order_0123456789' || pk, nonce from payment
    where asset = $1`,
   `insert into channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt, balance, claimed,
