@@ -14,6 +14,7 @@ import {
   formatScheme,
   parseScheme,
   schemeNames,
+  systemIdBytes,
 } from './derivations.ts'
 import fc from 'fast-check'
 
@@ -50,6 +51,12 @@ describe('derivations of file keys', () => {
         await keyOf(text),
         toHex(byTheNote(hexToBytes(master), join(hexToBytes('04782E21801D80'), Buffer.from(text)))),
       )
+  })
+
+  it('takes a system id as ASCII text or as bytes in hex, and no other', () => {
+    for (const text of ['', 'é', 'a\n', '0x', '0x3', '0x3g', 'x'.repeat(25), `0x${'30'.repeat(25)}`])
+      assert.equal(systemIdBytes(text), null, text)
+    assert.deepEqual(systemIdBytes('0x3042'), systemIdBytes('0B'))
   })
 
   it('an10922-uid: the padding of AN10922 for a short input, which is not that of CMAC', async () => {

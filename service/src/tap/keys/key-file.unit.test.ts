@@ -4,6 +4,7 @@ import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { batchFromJson, batchToJson } from './batch.ts'
+import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
 import { publishedKeys } from './published.ts'
@@ -125,6 +126,7 @@ describe('the key file', () => {
   })
 
   it('refuses a batch that is not legal', async () => {
+    await assert.rejects(openKeys(seal('tag-keys', { batches: {} }, kek), { kek }), fails(/a batch that is not legal/))
     const batch = batchToJson(batchInUse('a'))
     const changes = [
       { id: 'a b' },

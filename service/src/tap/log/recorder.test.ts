@@ -161,6 +161,20 @@ for (const { name, open, skip } of testDatabases())
       assert.match(lines.join(), /taps not recorded.*away/)
     })
 
+    it('drops taps that come faster than the database takes them, and says how many', async () => {
+      lines.length = 0
+      const answers = Promise.withResolvers<void>()
+      const slow = { transaction: () => answers.promise as Promise<never> }
+      {
+        await using taps = createTapLog({ database: slow, log })
+        for (let count = 0; count < 10_003; count += 1)
+          taps.record({ tagHash: null, counter: null, jumpFrom: null, country: null, outcome: 'COUNTERFEIT_SUSPECTED' })
+        answers.resolve()
+      }
+      assert.match(lines.join(), /taps not recorded.*"count":3,.*too slow/)
+      assert.equal(lines.length, 1)
+    })
+
     it('is written by several processes at once', async () => {
       const tags = Array.from({ length: 20 }, newTag)
       const shuffled = () => tags.toSorted(() => Math.random() - 0.5).map((tagHash) => ({ tagHash, country: 'IT' }))

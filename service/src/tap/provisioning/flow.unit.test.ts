@@ -163,6 +163,51 @@ describe('personalisation', () => {
     await assert.rejects(forged, /answer is not genuine \(take key 1\)/)
   })
 
+  it('says what a chip refuses, at any step, and finishes it when it is put back', async () => {
+    let total = 1
+    for (let at = 0; at < total; at++) {
+      const uid = newUid()
+      const chip = createChip({ uid })
+      const { make } = station()
+      let sent = 0
+      const refused = make((command) => Promise.resolve(sent++ === at ? bytes('911E') : chip.transmit(command)))
+      await assert.rejects(
+        refused,
+        (error) => error instanceof ChipError && /^The chip (refused to|takes no|does not open)/.test(error.message),
+      )
+      await assertFinished(
+        chip,
+        uid,
+        (await make((command) => Promise.resolve((sent++, chip.transmit(command))))).address,
+      )
+      total = Math.max(total, sent - at - 1)
+    }
+    assert.ok(total > 20, `${total} steps`)
+  })
+
+  it('waits while a chip demands a pause, and sets aside one that demands it for ever', async () => {
+    const uid = newUid()
+    const chip = createChip({ uid })
+    const pauses = [0x71, 0xaf]
+    const { address } = await station().make((command) => {
+      const isProof = command[1] === 0xaf && command.length > 5
+      const isPaused = pauses[0] === command[1] && (command[1] === 0x71 || isProof)
+      if (isPaused) pauses.shift()
+      return Promise.resolve(isPaused ? bytes('91AD') : chip.transmit(command))
+    })
+    assert.deepEqual(pauses, [])
+    await assertFinished(chip, uid, address)
+    const locked = createChip({ uid })
+    const endless = station().make((command) =>
+      Promise.resolve(command[1] === 0xaf && command.length > 5 ? bytes('91AD') : locked.transmit(command)),
+    )
+    await assert.rejects(endless, /demands a longer pause; try it again later\.$/)
+    assert.deepEqual(
+      locked.keys(),
+      Array.from({ length: 5 }, () => zeroKey),
+    )
+  })
+
   it('sets a chip aside whose answer is too short at any step, without ending the run', async () => {
     const steps: string[] = []
     for (let at = 0; at === steps.length; at++) {

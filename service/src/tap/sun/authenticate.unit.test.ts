@@ -332,6 +332,25 @@ describe('batches', () => {
     assert.equal(spent, 0)
   })
 
+  it('have tags with a UID of another maker too, whose MAC and slow key are paid before they are checked', async () => {
+    const batch = testBatch()
+    for (const [derivation, unpaid] of [
+      ['an10922', 50],
+      ['sdm-backend-legacy', 0],
+    ] as const) {
+      const own = { ...batch, derivation }
+      const { picc, cmac } = (await testTag(own, { uid: Uint8Array.from([5, 1, 2, 3, 4, 5, 6]) })).next()
+      const keys = createKeyRing(
+        await testBatches(own, ...Array.from({ length: 40 }, (_, n) => testBatch({ id: `${n}` }))),
+      )
+      const found = async (budget?: SearchBudget) =>
+        reasonOf(await createAuthenticate({ keys, ...(budget && { budget }) })(hexToBytes(picc), hexToBytes(cmac)))
+      const poor = { spend: (units: number) => units !== unpaid, refund: () => assert.fail('nothing was found') }
+      assert.equal(await found(poor), 'not_searched', derivation)
+      assert.equal(await found(), 'genuine', derivation)
+    }
+  })
+
   it('may keep their keys elsewhere: promises work as well', async () => {
     const batch = testBatch()
     const [local] = await testBatches(batch)
