@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
+import { auditHead, readAudit } from '../db/audit.ts'
 import { itemStore } from '../assets/items.ts'
-import { mayBind, type TagRow, tagStore, type TagStore } from './tag-registry.ts'
+import { mayBind, registerBound, type TagRow, tagStore, type TagStore } from './tag-registry.ts'
 import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 
@@ -235,6 +236,29 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await each(), ['tag not named', 'tag not named', 'ok'], 'the chip was tapped in a batch of B')
       await tags.setBatchBrands('of-b', null)
       assert.deepEqual(await each(), ['ok', 'ok', 'ok'])
+    })
+
+    it('registers a tag that was bound, unless another registration came meanwhile', async () => {
+      await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
+      const { uid, tokenId = 0n, gtin = '', serial = '' } = newRow()
+      const item = { gtin, serial }
+      const binding = { tokenId, uid, batchId: 'a', item, epoch: 0 }
+      const register = (change: Partial<typeof binding> = {}) =>
+        registerBound(tags, { ...binding, ...change }, { who: 'someone' })
+      assert.ok((await itemStore(database).register({ tokenId, ...item })).ok)
+      assert.deepEqual([await register(), await register()], ['registered', 'unchanged'])
+      const [entry] = await readAudit(database, (await auditHead(database)).seq - 1n, 1)
+      const { act, before, after } = JSON.parse(entry?.body ?? '') as Record<string, unknown>
+      const registered = { gtin, serial, batch: 'a', epoch: 0 }
+      assert.deepEqual([act, before, after], ['tag.register', item, registered])
+      assert.deepEqual(await register({ batchId: 'b' }), {
+        refusal: `This tag is registered with asset ${tokenId} in batch a.`,
+      })
+      const stranger = Uint8Array.from([4, ...randomBytes(6)])
+      assert.deepEqual(await register({ uid: stranger }), {
+        refusal: 'The tag is bound on chain, but the registry of tags refused it (token_taken).',
+      })
+      assert.equal(await tags.tagOfUid(stranger), undefined)
     })
 
     it('lets no tag be bound that another token has on chain under the former commitment', async () => {

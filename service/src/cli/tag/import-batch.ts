@@ -3,16 +3,14 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
-import { type BatchRecord, createKeyRing, importedBatch, newBatch, type BatchKeyRecord } from '../../tap/keys/batch.ts'
+import { type BatchRecord, importedBatch, newBatch, type BatchKeyRecord } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
-import { proveKeys } from '../../tap/provisioning/key-proof.ts'
-import { createAuthenticate } from '../../tap/sun/authenticate.ts'
+import { batchOfTap, proveKeys } from '../../tap/provisioning/key-proof.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { getBatchHere } from './keys.ts'
-import { parseTapBytes } from '../../tap/parameters.ts'
 
 type Options = {
   readonly scheme: Scheme
@@ -196,13 +194,10 @@ async function prove({ store }: Session, record: BatchRecord, url: string | unde
   if (url === undefined) return null
   const proof = await proveKeys(record, url)
   if (!proof.ok) throw new CommandError(`These keys did not make this tap. Nothing is stored. ${proof.error}`)
-  const pair = parseTapBytes(url)
   const others = store.tagKeys.keys.candidates().filter(({ id }) => id !== record.id)
-  const authenticate = createAuthenticate({ keys: createKeyRing(others), fileKeys: null })
-  const known = pair === null ? null : await authenticate(pair.picc, pair.cmac)
+  const known = await batchOfTap(url, others)
   // A tap that verifies in two batches of different epochs could be used twice.
-  if (known?.genuine === true)
-    throw new CommandError(`Tags of this batch verify in batch ${known.batch.id} already. Nothing is stored.`)
+  if (known !== null) throw new CommandError(`Tags of this batch verify in batch ${known} already. Nothing is stored.`)
   return proof
 }
 

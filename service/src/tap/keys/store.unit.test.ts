@@ -136,6 +136,9 @@ describe('a new batch', () => {
     const error = 'The application keys of a batch have no place here.'
     assert.deepEqual(await store.create({ id: 'a' }), { ok: false, error })
     assert.equal(store.record('a'), undefined)
+    const verifier = await openTagKeyStore({ folder: testFolder(), keyFile: null, shared })
+    const made = await verifier.create({ id: 'a' })
+    assert.match(made.ok ? '' : made.error, /^TAG_KEK is not set/)
   })
 
   it('whose keys are in a token is not opened without the token', async () => {
@@ -228,6 +231,13 @@ describe('keys that are replaced while the verifier runs', () => {
     statuses.set('raced', 'retired')
     await Promise.all([store.writeStatus('raced'), store.writeStatus('raced')])
     assert.deepEqual(await inFile(), ['retired'])
+    statuses.set('raced', 'revoked')
+    const sealed = readFileSync(path, 'utf8')
+    writeFileSync(path, seal('tag-keys', { batches: [] }, stationKek))
+    await assert.rejects(store.writeStatus('raced'), fails(/^Batch raced is revoked, but not in the key file/))
+    writeFileSync(path, sealed)
+    await store.writeStatus('raced')
+    assert.deepEqual(await inFile(), ['revoked'])
   })
 
   it('are reported at a start where they are revoked in the file and active in a restored database', async () => {

@@ -174,6 +174,7 @@ describe('tag doctor', () => {
     assert.deepEqual(await codes(testTemplate(batch).url, [batch]), ['placeholders'])
     assert.deepEqual(await codes(good.replace('picc=', 'e=').replace('cmac=', 'c='), [batch]), ['parameter_names'])
     assert.deepEqual(await codes('https://verify.example.com/api/verify', [batch]), ['nothing_mirrored'])
+    assert.deepEqual(await codes(`https://a.example/?picc=${'0'.repeat(20)}`, [batch]), ['placeholders'])
     for (const other of ['', 'picc', `https://a.example/?${'0'.repeat(4_001)}`])
       assert.deepEqual(await codes(other, [batch]), ['not_an_address'])
   })

@@ -2,7 +2,7 @@
  * Proves the keys of a batch by the link of one genuine tap, before they are stored (spec §4.4). A master that does not fit would make
  * every tag of the batch counterfeit.
  */
-import { type BatchRecord, embeddedBatch, importedBatch } from '../keys/batch.ts'
+import { type BatchRecord, embeddedBatch, importedBatch, type TagBatch } from '../keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, schemeNames } from '../keys/derivations.ts'
 import { type Diagnosis, diagnoseTagUrl } from './doctor.ts'
 
@@ -23,6 +23,12 @@ export async function proveKeys(record: BatchRecord, url: string): Promise<KeyPr
   return { ok: false, error: `${faults.map(({ text }) => text).join(' ')}${remedy}` }
 }
 
+/** Returns the id of the batch whose keys made the tap of this URL, whatever names its parameters have; null for none. */
+export async function batchOfTap(url: string, batches: readonly TagBatch[]): Promise<string | null> {
+  const { batchId, uid, findings } = await diagnoseTagUrl(url, { batches })
+  return uid !== null && findings.every(({ code }) => code === 'parameter_names') ? batchId : null
+}
+
 /** Returns the scheme under which the same master explains the tap, or `null`. */
 async function otherScheme(record: BatchRecord, url: string): Promise<string | null> {
   for (const name of schemeNames) {
@@ -32,8 +38,7 @@ async function otherScheme(record: BatchRecord, url: string): Promise<string | n
     const own = hasOwnMetaKey(scheme.derivation) ? { metaKey: metaKey ?? fileMaster } : {}
     const other = importedBatch({ ...settings, scheme, master: fileMaster, ...own })
     if (other === null) continue
-    const { findings, uid } = await diagnoseTagUrl(url, { batches: [await embeddedBatch(other)] })
-    if (uid !== null && findings.every(({ code }) => code === 'parameter_names')) return name
+    if ((await batchOfTap(url, [await embeddedBatch(other)])) !== null) return name
   }
   return null
 }

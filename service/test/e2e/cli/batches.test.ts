@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { hexToBytes } from '@noble/hashes/utils.js'
 import { toHex } from '../../../src/tap/bytes.ts'
-import { importedBatch } from '../../../src/tap/keys/batch.ts'
+import { chipKeys, importedBatch } from '../../../src/tap/keys/batch.ts'
 import { hasOwnMetaKey, parseScheme, schemeNames } from '../../../src/tap/keys/derivations.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -100,6 +101,38 @@ describe('touchstone tag batch import', () => {
       ),
       /no key explains the MAC/,
     )
+  })
+
+  it('takes a tap whose address has other names, which it reports, and never the keys of another batch', async () => {
+    const { link, command } = await fleetOf('direct')
+    const renamed = () => link().replace('picc=', 'e=').replace('cmac=', 'c=')
+    const other = command('renamed', 'direct.key', '--check', renamed())
+    assert.match(await refused(...other.with(5, 'an10922')), /The keys fit with --scheme direct\.$/)
+    const imported = await inWorld(...other, '--brand', 'Arbor')
+    assert.deepEqual([imported.exit, imported.out.split('\n').length], [0, 2])
+    assert.match(imported.err, /^The parameters have other names; .* A proxy must rename them\.$/)
+    const settings = (await world.components.tags.batch('renamed'))?.settings as Record<string, unknown>
+    assert.deepEqual(settings['brands'], ['Arbor'])
+    assert.match(await refused(...command('again', 'direct.key', '--epoch', '1')), /^Batch renamed has these keys/)
+    const wrongSlot = await fleetOf('an10922')
+    assert.match(
+      await refused(...wrongSlot.command('slot', 'an10922.key', '--check', wrongSlot.link(), '--file-key-no', '3')),
+      /The keys fit with --file-key-no 2\.$/,
+    )
+    assert.equal(await world.components.tags.batch('slot'), undefined)
+  })
+
+  it('takes no keys under which a tag of another batch would verify too, however its address is written', async () => {
+    const { uid, link, command } = await fleetOf('an10922')
+    await inWorld(...command('own', 'an10922.key'))
+    const record = world.components.tagKeys.record('own') ?? assert.fail()
+    const { fileKey, metaKey } = await chipKeys(record, hexToBytes(uid))
+    await writeFile(path('one-tag.key'), `${toHex(fileKey)}\n${toHex(metaKey)}\n`, { mode: 0o600 })
+    for (const check of [link(), link().replace('picc=', 'e=').replace('cmac=', 'c=')])
+      assert.match(
+        await refused(...command('one-tag', 'one-tag.key', '--epoch', '1', '--check', check).with(5, 'direct')),
+        /^Tags of this batch verify in batch own already\. Nothing is stored\./,
+      )
   })
 
   it('takes keys without a tap, says so, and shows as JSON what it did', async () => {
