@@ -48,6 +48,17 @@ describe('a CSV file', () => {
     await assert.rejects(rowsOf('a,b\n"1"2,3\n'), new CsvError('Line 2: there is text after a closing quote.'))
   })
 
+  it('is refused when a row does not end, before the row is read', async () => {
+    let chunks = 0
+    async function* long() {
+      yield Buffer.from('uid,name\n04AA,"')
+      for (; chunks < 200; chunks += 1) yield Buffer.alloc(65_536, 'a')
+    }
+    const refused = new CsvError('Line 2: the row has more than 64 cells of 16384 characters.')
+    await assert.rejects(Array.fromAsync(readCsv(long())), refused)
+    assert.ok(chunks < 100, `${chunks} chunks were read`)
+  })
+
   it('is refused with its line when it is not UTF-8, wherever the stream is cut', async () => {
     const text = 'uid;name\n04AA;Größe für Äpfel\n04BB;"Größe\nzwei"\n'
     const refused = (line: number) => new CsvError(`Line ${line}: ${notUtf8}`)

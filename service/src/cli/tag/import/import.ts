@@ -64,7 +64,9 @@ const lostReason = 'the connection to the database was lost'
 
 function toWanted(session: Session, options: Options): Wanted {
   const { mint = false, bind = false, activate = false, dryRun = false } = options
-  return { mint, bind, activate, dryRun, to: options.to ?? (mint ? operatorOf(session) : '0x') }
+  // A group that cannot be signed now would be minted by a later import, for the owner of this one.
+  const operator = mint ? operatorOf(session) : '0x'
+  return { mint, bind, activate, dryRun, to: options.to ?? operator }
 }
 
 async function importFile(

@@ -56,13 +56,13 @@ export async function createImporter(session: Session, chain: ImportChain | null
   const { store, dataDir, io } = session
   const { tags } = store
   const planRow = await createPlanner(tags)
+  const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
   const mints =
     chain === null || wanted.dryRun
       ? null
       : await openMints({ ...chain, dataDir, isRegistered, onSent: () => (sent.mint += 1) })
   let isChainDown = false
   const stored = new LRUCache<Hex, true>({ max: 10_000 })
-  const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
 
   async function isRegistered(name: string): Promise<boolean> {
     const [uid = '', epochText] = name.split('-')
@@ -325,8 +325,10 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
     tokenOf: (name: string) => tokens.get(name),
     /** Mints one token for each row. Returns null, or why nothing was minted. `tokenOf` returns them afterwards. */
     async mint(rows: readonly MintRow[], to: Hex): Promise<string | null> {
-      const isSame = unanswered !== undefined && namesOf(unanswered.rows) === namesOf(rows)
-      const group = isSame && unanswered !== undefined ? unanswered : { key: `import-mint-${randomUUID()}`, to, rows }
+      const group: Group =
+        unanswered !== undefined && namesOf(unanswered.rows) === namesOf(rows)
+          ? unanswered
+          : { key: `import-mint-${randomUUID()}`, to, rows }
       await makeFolder(folder)
       await writePrivateFile(join(folder, `${group.key}.json`), JSON.stringify(group))
       unanswered = group
