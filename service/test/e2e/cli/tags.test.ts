@@ -1,6 +1,7 @@
 /** `touchstone tag …`, and `tag write` with chips and a reader in software, within one service (spec §4.4, §5). */
 import assert from 'node:assert/strict'
-import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
@@ -341,6 +342,59 @@ describe('touchstone tag write', () => {
     assert.equal(await write({}), 0)
     assert.equal(said.at(-2), '0 of 0 tags written.')
     assert.equal((await lines()).length, 2)
+  })
+
+  it('sends no command for a chip to the next one, and takes an answer without status for none', async () => {
+    const [one, two] = [createChip({ uid: newUid() }), createChip({ uid: newUid() })]
+    const dumb = { ...two, transmit: () => Uint8Array.of(0x90) }
+    const before = said.length
+    const pcsc = readerWith([{ chip: dumb, liftedAt: 1 }, { chip: one, liftedAt: 15 }, { chip: two }, { chip: one }])
+    assert.equal(await writeTags(session, { url: address, batch: 'b', count: 2 }, pcsc), 0)
+    const failed = said.slice(before).filter((line) => line === 'The chip was taken away too early: put it back.')
+    assert.equal(failed.length, 2)
+    assert.equal(said.at(-1), '2 of 2 tags written, 2 tries failed.')
+    assert.ok(one.failures() + two.failures() <= 2)
+    for (const chip of [one, two]) assert.match((await inWorld('tag', 'verify', tapOf(chip))).out, /^genuine/)
+  })
+
+  it('says why a chip is not registered, and keeps its journal; a broken reader ends the run', async () => {
+    const uid = newUid()
+    await inWorld('tag', 'batch', 'create', 'beside')
+    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'beside' })
+    const stopped = new AbortController()
+    const heard: string[] = []
+    const err = (line: string) => {
+      heard.push(line)
+      if (line.includes('not registered')) stopped.abort()
+    }
+    const io = { ...session.io, signal: stopped.signal, err }
+    const chip = createChip({ uid })
+    assert.equal(await writeTags({ ...session, io }, { url: address, batch: 'b', count: 1 }, readerWith([{ chip }])), 1)
+    assert.equal(heard.at(-1), `Chip ${toHex(uid)} is not registered: other_batch.`)
+    assert.ok((await journals()).includes(`${toHex(uid)}.json`))
+    class NFC extends EventEmitter {
+      constructor() {
+        super()
+        setImmediate(() => this.emit('error', new Error('SCardListReaders error: 0x8010002e')))
+      }
+      close() {}
+    }
+    const broken = { NFC } as unknown as Parameters<typeof writeTags>[2]
+    await assert.rejects(
+      writeTags(session, { url: address, batch: 'b', count: 1 }, broken),
+      /No PC\/SC reader is connected/,
+    )
+  })
+
+  it('writes the chips of a file for one batch, and needs a place for its report', async () => {
+    const from = join(world.settings.DATA_DIR, 'mixed.csv')
+    await writeFile(from, `uid,batch\n${toHex(newUid())},beside\n`)
+    const write = (batch: string) => writeTags(session, { host: 'v.example', batch, from }, readerWith([]))
+    await assert.rejects(write('b'), /Line 2 is of batch beside: write its chips with --batch beside/)
+    await mkdir(`${from}.written.csv`)
+    await assert.rejects(write('beside'), /The report .*mixed\.csv\.written\.csv cannot be written \(EISDIR\)/)
+    const command = ['tag', 'write', '--from', from, '--batch', 'b', '--host', 'v.example']
+    assert.match((await inWorld(...command, '--item', '1/2')).err, /--from has the item of each chip: leave --item out/)
   })
 
   it('writes a chip of a file that is registered already, and then leaves it', async () => {
