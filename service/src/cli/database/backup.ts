@@ -101,8 +101,9 @@ this program.`,
     .argument('<file>', 'a file of touchstone backup')
     .addOption(unsealedOption())
     .option('--json', 'print a JSON object')
-    .action((file: string, { json, ...options }: UnsealedOption & { readonly json?: true }) =>
+    .action((file: string, options: UnsealedOption, self: Command) =>
       run(async ({ io, config }) => {
+        const { json } = self.optsWithGlobals<BackupOptions>() // `backup` takes the option that it has too
         const path = resolve(io.cwd, file)
         const { head, counts } = await checkBackup(path, config, { ...options, warn: io.err })
         if (json === true) return io.out(formatJson({ file: path, ...counts, ...head }))

@@ -371,7 +371,7 @@ describe('touchstone tag write', () => {
     const chip = createChip({ uid })
     assert.equal(await writeTags({ ...session, io }, { url: address, batch: 'b', count: 1 }, readerWith([{ chip }])), 1)
     assert.equal(heard.at(-1), `Chip ${toHex(uid)} is not registered: other_batch.`)
-    assert.ok((await journals()).includes(`${toHex(uid)}.json`))
+    await stat(join(world.settings.DATA_DIR, 'keys', 'chips', `${toHex(uid)}.json`))
     class NFC extends EventEmitter {
       constructor() {
         super()

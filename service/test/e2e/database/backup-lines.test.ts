@@ -1,0 +1,92 @@
+/** `touchstone restore` of files whose sum is right and whose lines are none of a backup, and a backup that is interrupted. */
+import assert from 'node:assert/strict'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { backupCommand } from '../../../src/cli/database/backup.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { linesOf, unsealedFile } from '../../support/database/backup-world.ts'
+import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
+import { testFolder } from '../../support/folder.ts'
+import { bareCommandsOf, captureIo } from '../../support/processes/cli.ts'
+
+const kek = '6b'.repeat(31) + '01'
+
+describe('a backup', { skip: noPostgres }, () => {
+  const folder = testFolder()
+  const file = join(folder, 'whole')
+  let [from, to]: Awaited<ReturnType<typeof openOwnDatabase>>[] = []
+  before(async () => {
+    ;[from, to] = [await openOwnDatabase(), await openOwnDatabase()]
+    await migrate(from)
+    await from.query('select append_audit($1)', ['{"act":"one"}'])
+  })
+  after(() => Promise.all([from?.close(), to?.close()]))
+
+  const settingsOf = (database: typeof from, name: string) => ({
+    DATA_DIR: join(folder, name),
+    DATABASE_URL: database?.url ?? assert.fail(),
+    TAG_KEK: kek,
+    CHAIN_RPC_URLS: 'http://127.0.0.1:9',
+    CHAIN_CONTRACT: `0x${'c0'.repeat(20)}`,
+  })
+
+  it('is no file where it was interrupted', async () => {
+    const { io } = captureIo(folder)
+    const config = readConfig(settingsOf(from, 'data'))
+    const session = { io: { ...io, signal: AbortSignal.abort() }, config, running: null }
+    const command = backupCommand(async (work) => void (await work(session)))
+    await assert.rejects(command.parseAsync(['stopped'], { from: 'user' }), /stopped; no file was written/)
+    assert.deepEqual(
+      (await readdir(folder)).filter((name) => name.startsWith('stopped')),
+      [],
+    )
+  })
+
+  it('whose lines are none of a backup is refused before anything is changed, though its sum is right', async () => {
+    const own = settingsOf(from, 'data')
+    await mkdir(join(own.DATA_DIR, 'keys'), { recursive: true, mode: 0o700 })
+    await writeFile(join(own.DATA_DIR, 'keys', 'empty.json'), '')
+    const made = JSON.parse((await bareCommandsOf(own)('backup', file, '--json')).out) as object
+    const verified = JSON.parse((await bareCommandsOf(own)('backup', 'verify', file, '--json')).out) as object
+    assert.deepEqual({ ...verified, ...made }, verified)
+
+    const lines = await linesOf(file, kek)
+    const head = (part: RegExp, text: string) => lines.with(0, (lines[0] ?? '').replace(part, text))
+    const first = lines.findIndex((line) => line.startsWith('{"table"'))
+    const table = JSON.parse(lines[first] ?? '') as { columns: string[] }
+    const damage = /is not a complete backup/
+    const cases: readonly (readonly [readonly string[], RegExp])[] = [
+      [lines.slice(1), damage],
+      [[...lines, '{"other":1}'], damage],
+      [[...lines, '[]'], damage],
+      ...['../out', 'keys/../../out', 'keys', 'other/file', 'keys\\out'].map(
+        (name) => [[...lines, JSON.stringify({ file: name, data: '' })], damage] as const,
+      ),
+      [lines.toSpliced(first, 0, '{"row":{}}'), damage],
+      [lines.with(first, JSON.stringify({ ...table, columns: table.columns.slice(1) })), damage],
+      [lines.with(first, JSON.stringify({ ...table, table: 'other' })), damage],
+      [head(/"format":1/, '"format":2'), /has the format 2, which this version does not support/],
+      [head(/"chainId":\d+/, '"chainId":1'), /The backup is of chain 1; this service works on chain 84532\./],
+      [head(/"contract":"0xc0c0/, '"contract":"0x0000'), /of the contract 0x0000\w+; CHAIN_CONTRACT names another one/],
+      [head(/"name":"0001[^"]*"/, '"name":"9999-later.sql"'), /of a newer version: it has 9999-later\.sql/],
+      [head(/"checksum":"..../, '"checksum":"0000'), /was changed since the backup/],
+    ]
+    const run = bareCommandsOf(settingsOf(to, 'restored'))
+    const there = await readdir(folder)
+    const forged = join(folder, 'forged')
+    for (const [content, sentence] of cases) {
+      await writeFile(forged, unsealedFile(content))
+      const { exit, out, err } = await run('restore', forged, '--unsealed')
+      assert.deepEqual({ exit, out }, { exit: 1, out: '' })
+      assert.match(err, sentence)
+      assert.deepEqual(await readdir(folder), ['data', 'forged', ...there.filter((name) => name !== 'data')])
+    }
+    assert.deepEqual(await to?.query(`select from pg_class where relname = 'migration'`), [])
+    await writeFile(forged, unsealedFile(lines))
+    const restored = JSON.parse((await run('restore', forged, '--unsealed', '--json')).out) as object
+    assert.deepEqual(Object.keys(restored), ['rows', 'files', 'created', 'inForce'])
+    assert.equal(await readFile(join(folder, 'restored', 'keys', 'empty.json'), 'utf8'), '')
+  })
+})
