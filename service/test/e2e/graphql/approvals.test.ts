@@ -173,6 +173,24 @@ describe('acts that take two', () => {
     assert.match(await ok('asset', 'recycle', String(tokenId), '--key', 'mine'), /done before under this key/)
     assert.match(await ok('approval', 'list', '--all'), new RegExp(`${id} .*DONE`))
     assert.match(await refused('approval', 'approve', id, '--key-file', 'none.key'), /cannot be read/)
+    assert.match(await refused('approval', 'show', 'nothing00000'), /There is no request nothing00000/)
+    const shown = JSON.parse(await ok('approval', 'show', id, '--json')) as Row
+    assert.deepEqual([shown.id, shown.status], [id, 'DONE'])
+    assert.deepEqual(JSON.parse(await ok('approval', 'list', '--json')), [])
+
+    const other = await world.mint({ name: 'E' })
+    assert.match(await refused('asset', 'recycle', String(other), '--key', 'mine'), /key was used for another request/)
+    const next = JSON.parse((await run('asset', 'recycle', String(other), '--json')).out) as { approval: Row }
+    for (const [text, sentence] of [
+      ['no key', /holds no API key that is active/],
+      [keys['writer']?.text ?? '', /lacks the scope approve, so it cannot approve here/],
+    ] as const) {
+      await writeFile(join(world.settings.DATA_DIR, 'other.key'), `${text}\n`)
+      assert.match(await refused('approval', 'approve', next.approval.id, '--key-file', 'other.key'), sentence)
+    }
+    assert.equal(await stateOf(other), minted)
+    assert.match(await ok('approval', 'approve', next.approval.id, '--key-file', keyFile), /DONE\ntransaction +0x/)
+    assert.equal(await stateOf(other), recycled)
   })
 
   it('a batch and a key end by two', async () => {

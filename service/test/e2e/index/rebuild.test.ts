@@ -123,4 +123,70 @@ describe('touchstone index rebuild', () => {
     await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
     assert.deepEqual(await run('privacy', 'export', ...owned), whole)
   })
+
+  it('says in words and as JSON what differs from the chain, and is asked for twice', async () => {
+    const { source, indexer, database } = world.components
+    const run = commandsOf(world)
+    const [first, second] = [await world.mint(), await world.mint()]
+    const { number } = await source.head()
+    assert.ok(await indexer.until(number, 600_000))
+    const supply = Number((await database.query<{ count: bigint }>('select count(*) from asset'))[0]?.count)
+    const verify = (...flags: string[]) => run('index', 'verify', ...flags)
+    const agree = await verify()
+    assert.deepEqual(
+      [agree.exit, agree.out],
+      [0, `${supply} of ${supply} assets compared at block ${number}: all agree with the chain.`],
+    )
+    await database.query(`update asset set state = 5 where token_id = ${first}`)
+    const one = `compared up to block ${number}: 1 differs from the chain. Run: touchstone index rebuild`
+    assert.deepEqual(await verify(), {
+      exit: 1,
+      out: `asset ${first}: state\n${supply} of ${supply} assets ${one}`,
+      err: agree.err,
+    })
+    assert.equal((await verify('--sample', '1000')).exit, 1)
+    await database.query(`delete from asset where token_id = ${second}`)
+    const two = (await verify()).out.split('\n')
+    assert.ok(two.includes(`The index has ${supply - 1} assets, the chain ${supply}.`), two.join('\n'))
+    assert.match(two.at(-1) ?? '', /: 2 differ from the chain\. Run/)
+    const { agrees, differences } = JSON.parse((await verify('--json')).out) as Record<string, unknown>
+    const named = [first, second].map(String)
+    assert.deepEqual([agrees, (differences as { tokenId: string }[]).map(({ tokenId }) => tokenId)], [false, named])
+
+    const unsure = await run('index', 'rebuild')
+    assert.deepEqual([unsure.exit, /Repeat the command with --yes\.$/.test(unsure.err)], [1, true])
+    assert.equal((await verify()).exit, 1, 'nothing was read again')
+    assert.deepEqual(JSON.parse((await run('index', 'rebuild', '--yes', '--json')).out), { block: String(number) })
+    assert.deepEqual((await verify()).out, agree.out)
+    const lines = (await run('index', 'status')).out.split('\n').map((line) => line.replace(/ +/, ' '))
+    const { hash } = await source.head()
+    assert.deepEqual(lines.slice(0, 4), [
+      'role this process leads',
+      `indexed block ${number} ${hash}`,
+      `head block ${number}`,
+      'behind 0 blocks',
+    ])
+    const away = { ...world.components, source: { ...source, head: () => Promise.reject(new Error('away')) } }
+    const status = (await commandsOf({ ...world, components: away })('index', 'status')).out
+    assert.match(status, /^head +unknown: the chain does not answer$/m)
+  })
+
+  it('of personal data needs a person, and erases after --yes only', async () => {
+    const run = commandsOf(world)
+    assert.match((await run('privacy', 'export')).err, /Say whose data: --owner <address>, or --uid <uid>\.$/)
+    const uid = ['--uid', '04A1B2C3D4E5F6']
+    const peppered = { ...world.components, tagHash: undefined } as unknown as typeof world.components
+    assert.match(
+      (await commandsOf({ ...world, components: peppered })('privacy', 'export', ...uid)).err,
+      /TAG_PEPPER is not set/,
+    )
+    await run('tag', 'batch', 'create', 'b', '--demo')
+    await fetch((await run('tag', 'emulate', '--batch', 'b', '--uid', '04A1B2C3D4E5F6', '--tap')).out)
+    const taps = async (...flags: string[]) => (await run('privacy', 'erase', ...uid, ...flags)).out
+    const dry = await taps()
+    assert.match(dry, /^ +1 {2}taps of the ledger$/m)
+    assert.match(dry, /\nNothing was erased; repeat the command with --yes\.$/)
+    assert.match(await taps('--yes'), /^ +1 {2}taps of the ledger$[^]*\nErased\. Backups from before still have it\.$/m)
+    assert.match(await taps(), /^ +0 {2}taps of the ledger$/m)
+  })
 })
