@@ -17,6 +17,22 @@ import { checksumOf, migrate, migrationsTo, readMigrations, undoMigration } from
 const all = readMigrations()
 const [newest, beforeNewest] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
 
+describe('touchstone migrate', () => {
+  it('makes no embedded database where it only looks', async () => {
+    const folder = testFolder()
+    const run = bareCommandsOf({ DATA_DIR: folder })
+    const check = await run('migrate', '--check')
+    assert.deepEqual([check.exit, check.out.split('\n').length], [1, all.length + 1])
+    const { newest: none, missing } = JSON.parse((await run('migrate', '--check', '--json')).out) as Record<
+      string,
+      unknown
+    >
+    assert.deepEqual([none, missing], [null, all.map(({ name }) => name)])
+    assert.match((await run('migrate', '--undo', '--yes')).err, /There is no database yet\.$/)
+    assert.deepEqual(readdirSync(folder), [])
+  })
+})
+
 for (const engine of ['PGlite', 'PostgreSQL'] as const) {
   describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : noPostgres }, () => {
     const folder = testFolder()

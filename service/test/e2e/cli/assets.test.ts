@@ -8,6 +8,9 @@ import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
+import { createWriter } from '../../../src/chain/transactions/writer.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { keys } from '../../support/index/writer-world.ts'
 
 const uid = '04A1B2C3D4E5F6'
 const [operator, , consumer] = publishedAccounts(3)
@@ -289,6 +292,44 @@ describe('touchstone asset', () => {
     const altered = url.replace(/cmac=.{16}/, 'cmac=0011223344556677')
     assert.match(await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', altered), /counterfeit/)
     assert.match(await refused('asset', 'claim', '3', '--demo-account', '1', '--tap', url), /2 to 9/)
+    const dry = (...flags: string[]) => refused('asset', 'claim', '3', '--demo-account', '2', '--dry-run', ...flags)
+    assert.match(await dry('--tap', altered), /^not verified: counterfeit \(bad_cmac\)/)
+    assert.match(await dry('--tap', url), /The tag is not bound to asset 3/)
+    assert.match(await dry('--tap', 'https://a.example/?picc=00'), /--tap needs an address with picc/)
+    assert.match(await dry('--tap', url, '--claimant', operator?.address ?? ''), /consents for itself only/)
+    assert.match(await refused('asset', 'claim', '3', '--tap', url), /Give the new owner: --claimant with an address/)
+  })
+
+  it('says so where a tag was bound and another came first here, or where a transaction is not mined', async () => {
+    const { tags, operations } = world.components
+    const importTag: typeof tags.importTag = async () => ({ outcome: 'refused', because: 'token_taken' })
+    const runWith = (change: Partial<World['components']>) =>
+      commandsOf({ ...world, components: { ...world.components, ...change } })
+    const bind = (id: bigint, tag: string) => ['asset', 'bind', String(id), '--uid', tag, '--batch', 'b']
+    const overtaken = await runWith({ tags: { ...tags, importTag } })(...bind(await world.mint(), '04B1B2C3D4E5F7'))
+    assert.deepEqual(
+      [overtaken.exit, overtaken.err],
+      [1, 'touchstone: The tag is bound on chain, but the registry of tags refused it (token_taken).'],
+    )
+    const id = await world.mint()
+    const chain = { rpc: world.rpc, contract: world.contract, chainId: 84532, local: true, operations }
+    const writer = createWriter({ ...chain, keys, log: createLog(() => {}), receiptWaitMs: 500 })
+    await world.rpc('evm_setAutomine', [false])
+    const late = await runWith({ writer })(...bind(id, '04B1B2C3D4E5F8'), '--json')
+    const { status, key } = JSON.parse(late.out) as { status: string; key: string }
+    assert.deepEqual([late.exit, status], [1, 'PENDING'])
+    assert.equal(late.err, `touchstone: not mined yet. Repeat the command with --key ${key} to see its outcome.`)
+    assert.equal(await tags.tagOfToken(id), undefined)
+    await world.rpc('evm_setAutomine', [true])
+    await world.rpc('anvil_mine', ['0x1'])
+    assert.match(await ok(...bind(id, '04B1B2C3D4E5F8'), '--key', key), /BOUND\ntag +04B1B2C3D4E5F8, batch b$/)
+    assert.equal((await tags.tagOfToken(id))?.batchId, 'b')
+  })
+
+  it('is of a database that no command reverts or distributes while its service runs', async () => {
+    for (const flags of [['--undo', '--yes'], ['--distribute']])
+      assert.match(await refused('migrate', ...flags), /^A service runs on this/)
+    assert.match(await refused('migrate', '--shards', '4'), /--shards goes with --distribute/)
   })
 
   it('is flagged, seen as flagged, and resolved to where it was', async () => {

@@ -104,6 +104,9 @@ describe('touchstone key', () => {
     const verified = await inWorld('audit', 'verify')
     const [, seq = ''] = /^head (\d+):0x[0-9a-f]{64}$/m.exec(verified.out) ?? []
     assert.equal((await inWorld('audit', 'verify', '--head', `${seq}:0x${'11'.repeat(32)}`)).exit, 1)
+    for (const wrong of ['1', `${seq}:0x11`])
+      assert.match((await inWorld('audit', 'verify', '--head', wrong)).err, /A head is <number>:<hash> or a JWS/)
+    assert.match((await inWorld('audit', 'export', '--after', 'x')).err, /It is the number of an entry, such as 1000/)
     const after = ['--after', String(Number(seq) - 1)]
     const { out } = await inWorld('audit', 'export', ...after)
     assert.match(out, new RegExp(`^{"seq":"${seq}",.*"act":"key.create","subject":"${id}"`))
