@@ -64,6 +64,15 @@ describe('touchstone key', () => {
     keepSecret((await readFile(`${file}.json`, 'utf8')).trim())
   })
 
+  it('leaves no file where the key could not be stored', async () => {
+    const { components } = world
+    const create = () => Promise.reject(new Error('it fails over'))
+    const failing = { ...world, components: { ...components, apiKeys: { ...components.apiKeys, create } } }
+    const file = join(world.settings.DATA_DIR, 'lost.key')
+    assert.equal((await commandsOf(failing)('key', 'create', 'lost', '--out', file)).exit, 1)
+    await assert.rejects(readFile(file), { code: 'ENOENT' })
+  })
+
   it('makes a key for some verbs and brands, and shows all that it may do', async () => {
     const brands = ['--brand', 'Calder & Wick', '--brand', 'Bolt, Inc.', '--network', '127.0.0.0/8,10.0.0.1']
     const made = await inWorld(

@@ -1,8 +1,10 @@
 /** `touchstone payments …`: what the gateway sold, listed, shown, summed and exported (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { createBook } from '../../../src/payments/book.ts'
-import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { assertionsOf, captureIo, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const [alice, bob] = [`0x${'a1'.repeat(20)}`, `0x${'b0'.repeat(20)}`]
@@ -150,8 +152,6 @@ describe('touchstone payments', () => {
 
   it('waits for its reader page by page', async () => {
     let [waiting, printed] = [0, 0]
-    const { commandRunner } = await import('../../../src/cli/store-commands.ts')
-    const { readConfig } = await import('../../../src/app/config/config.ts')
     const command = await commandRunner({ config: readConfig(world.settings), service: world })
     const counts: number[] = []
     const exit = await command(['payments', 'export'], {
@@ -165,5 +165,41 @@ describe('touchstone payments', () => {
       },
     })
     assert.deepEqual([exit, waiting, counts], [0, 3, [1_001, 2_001, 2_401]])
+  })
+
+  it('says when nothing is there, and exports neither what has not ended nor a part', async () => {
+    assert.equal(await ok('payments', 'list', '--since', '2030-01-01'), 'There is no such payment.')
+    assert.match(await refused('payments', 'export', '--outcome', 'pending'), /^Pending payments have not ended/)
+    const { io, ran } = captureIo('/')
+    const command = await commandRunner({ config: readConfig(world.settings), service: world })
+    const exit = await command(['payments', 'export'], { ...io, signal: AbortSignal.abort() })
+    assert.match(ran(exit).err, /The export was interrupted before it was complete\. Repeat the command\.$/)
+    assert.equal(exit, 1)
+  })
+
+  it('sums what channels hold, what is not claimed, and what no deposit covers', async () => {
+    const bytes = (text: string, count: number) => `decode(repeat('${text}', ${count}), 'hex')`
+    for (const [id, balance, claimed, charged] of [
+      ['01', 900_000, 100_000, 250_000],
+      ['02', 50_000, 0, 60_000],
+    ] as const)
+      await world.components.database.query(
+        `insert into channel (id, chain_id, asset, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt,
+           balance, claimed, withdrawal, read_block, charged, unclaimed_since)
+         select ${bytes(id, 32)}, 84532, decode('036cbd53842c5426634e7929541ec2318f3dcf7e', 'hex'), a, a, a, a, 86400,
+           ${bytes('00', 32)}, ${balance}, ${claimed}, 0, 1, ${charged}, now() - interval '90 seconds' from (select ${bytes('a1', 20)} a) b`,
+      )
+    const { oldest_unclaimed_seconds: seconds, ...figures } = JSON.parse(
+      await ok('payments', 'channels', '--json'),
+    ) as {
+      oldest_unclaimed_seconds: number
+    }
+    const money = { deposits_usdc: '0.850000', unclaimed_usdc: '0.200000', uncovered_usdc: '0.010000' }
+    assert.deepEqual(figures, { channels: 2, ...money })
+    assert.ok(seconds >= 90)
+    assert.match(
+      await ok('payments', 'channels'),
+      /^channels +2\ndeposits_usdc +0\.850000\n[^]*\noldest_unclaimed_seconds +\d+$/,
+    )
   })
 })
