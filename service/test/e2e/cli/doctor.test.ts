@@ -282,6 +282,7 @@ describe('touchstone tag doctor', () => {
     const { exit, report } = await shown()
     const conflict = { uid: toHex(uid), tokenId: String(other), formerTokenId: String(tokenId) }
     assert.deepEqual([exit, report.conflicts, report.list], [1, [conflict], []])
+    assert.match((await run('tag', 'commitments')).out, /: its taps are 502\n[^]*\nFind out which asset carries each/)
   })
 
   it('names strange keys and a revoked batch', async () => {

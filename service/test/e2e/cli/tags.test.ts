@@ -167,6 +167,19 @@ describe('touchstone tag', () => {
     const old = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
     await ok('tag', 'verify', await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap'))
     assert.match((await run('tag', 'verify', old)).out, /^not verified: replayed/)
+    assert.deepEqual(JSON.parse((await run('tag', 'verify', old, '--json')).out), {
+      verified: false,
+      reason: 'replayed',
+    })
+    const next = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--count', '2', '--json')
+    const { urls } = JSON.parse(next) as { urls: string[] }
+    const { verdict, ...shown } = JSON.parse(await ok('tag', 'verify', urls[1] ?? '', '--json')) as Record<
+      string,
+      unknown
+    >
+    const { counter } = JSON.parse(next) as { counter: number }
+    assert.deepEqual(shown, { verified: true, uid, tapCounter: counter, fresh: true })
+    assert.equal((verdict as { token_id: string }).token_id, '1')
   })
 
   it('finds what is wrong with an address, without using it up', async () => {
