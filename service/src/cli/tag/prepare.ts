@@ -22,7 +22,7 @@ import { CommandError, formatJson } from '../session/output.ts'
 import { assertNoErrors, readRows, type RowError } from './import/file.ts'
 import { type ImportRow, inColumn } from './import/rows.ts'
 import { getBatch, getMasters } from './keys.ts'
-import { addressOfItem, layOut, type AddressOptions } from './template.ts'
+import { addressOfItem, type AddressOptions, layOut, requiredAddress } from './template.ts'
 
 type RowAddress = Pick<AddressOptions, 'url' | 'host'>
 type Options = RowAddress & {
@@ -105,8 +105,7 @@ export async function prepareChips(
   path: string,
   options: RowAddress & { readonly batch?: string | undefined },
 ): Promise<PreparedChip[]> {
-  if (options.url === undefined && options.host === undefined)
-    throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
+  requiredAddress(options)
   const chips: PreparedChip[] = []
   const errors: RowError[] = []
   for (const [index, row] of (await readRows(path, { batch: options.batch })).entries()) {

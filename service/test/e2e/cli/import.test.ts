@@ -180,6 +180,17 @@ describe('touchstone tag import', () => {
     const own = 'https://v.example/{gtin}/{serial}?picc={picc}&cmac={cmac}'
     const url = await run('tag', 'prepare', 'chips.csv', '--batch', 'b', '--url', own)
     assert.match(url.err, /line 3: Column gtin: It is empty, and --url has \{gtin\}/)
+
+    assert.match(await refused('tag', 'prepare', 'chips.csv', '--batch', 'b'), /Give the address: --host/)
+    const long = ['--host', `${'long.'.repeat(30)}example`]
+    const wide = await run('tag', 'prepare', 'chips.csv', '--batch', 'b', ...long)
+    assert.match(wide.err, /^ {2}line 2: Column serial: /m)
+    await writeFile(path('many.csv'), ['uid', ...Array.from({ length: 23 }, () => 'none')].join('\n'))
+    const many = await run('tag', 'prepare', 'many.csv', '--batch', 'b', '--host', 'v.example')
+    assert.match(many.err, /23 rows of .*\n {2}line 21: [^\n]*\n {2}and 3 more$/s)
+    await writeFile(path('one.csv'), `uid\n${chip}`)
+    const revealed = await ok('tag', 'prepare', 'one.csv', '--batch', 'b', '--host', 'v.example', '--reveal')
+    assert.match(revealed, /^1 chip prepared in .*, keys included: remove it when the tags are made\.$/)
   })
 
   it('does nothing at all for a file that is broken', async () => {

@@ -119,6 +119,7 @@ describe('touchstone tag', () => {
     assert.match(item, /^url +https:\/\/v\.example\/01\/09520001000010\/21\/A%2F7\?picc=0{32}&cmac=0{16}$/m)
     assert.match(item, /^picc offset +(\d+)\nmac input offset +\1$/m)
     assert.match(await refused('tag', 'template'), /Give the address/)
+    assert.match(await refused('tag', 'template', '--item', '1/2'), /--item needs --host/)
     assert.match(await refused('tag', 'template', '--host', 'Not A Host'), /host name in lower case/)
     assert.match(
       await refused('tag', 'template', '--host', 'a.example', '--item', '9520001000011/A'),
