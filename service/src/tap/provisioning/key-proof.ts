@@ -23,7 +23,7 @@ export async function proveKeys(record: BatchRecord, url: string): Promise<KeyPr
   return { ok: false, error: `${faults.map(({ text }) => text).join(' ')}${remedy}` }
 }
 
-/** Returns the id of the batch whose keys made the tap of this URL, whatever names its parameters have; null for none. */
+/** Returns the id of the batch whose keys made the tap of this URL; null for none. Its parameters may have any names. */
 export async function batchOfTap(url: string, batches: readonly TagBatch[]): Promise<string | null> {
   const { batchId, uid, findings } = await diagnoseTagUrl(url, { batches })
   return uid !== null && findings.every(({ code }) => code === 'parameter_names') ? batchId : null

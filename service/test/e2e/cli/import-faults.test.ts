@@ -1,4 +1,4 @@
-/** `touchstone tag import` (spec §3, §4.4) where a step is refused, an answer is lost or a file is damaged: no token twice, no tag twice. */
+/** `touchstone tag import` mints and binds nothing twice where a step is refused or an answer is lost (spec §3, §4.4). */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `touchstone restore` of files whose sum is right and whose lines are none of a backup, and a backup that is interrupted. */
+/** `touchstone restore` refuses a file whose sum is right and whose lines are none of a backup. */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
