@@ -3,13 +3,21 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { wordOfRecord } from '@touchstone/verdict'
 import fc from 'fast-check'
-import { createScriptedChain, readNow, readerOf, topics, turn, warm } from '../../../test/support/reader/scripted.ts'
+import {
+  createScriptedChain,
+  readNow,
+  readerOf,
+  type ScriptedChain,
+  topics,
+  turn,
+  warm,
+} from '../../../test/support/reader/scripted.ts'
 import type { AssetReading } from './reader.ts'
 
 type Step = Readonly<{ do: keyof typeof weights; value: number }>
 
 /** How often each step comes. `settle` answers all that waits, so that a script gets somewhere. */
-const weights = { release: 6, fail: 1, settle: 4, read: 6, mine: 3, rewind: 2, wait: 4 }
+const weights = { release: 6, fail: 1, settle: 4, read: 6, mine: 3, rewind: 2, forget: 1, wait: 4 }
 
 const steps = fc.array(
   fc.record({
@@ -50,6 +58,7 @@ async function run(script: readonly Step[], mode: 'events' | 'head' | 'off'): Pr
       ),
     mine: (value) => chain.mine(tokensOf(value % 128)),
     rewind: (value) => chain.rewind(1 + (value % 10)),
+    forget: () => chain.forget(),
     wait: (value) => (clock.ms += value),
   }
   for (const step of script) {
@@ -107,6 +116,119 @@ describe('the asset reader by events', () => {
     await chain.drain()
     const { asset, block } = await slow
     assert.deepEqual([block.hash, wordOfRecord(asset.record)], [changed.hash, chain.wordAt(2n, changed.hash)])
+  })
+
+  /** Reads token 2. Three answers are on their way while the head passes another change; \`last\` comes before the third one arrives. */
+  async function readOvertaken(last: (chain: ScriptedChain) => void) {
+    const { chain, reader, clock } = await warm([1n, 2n])
+    await readNow(chain, reader, 1n)
+    const slow = reader.read(2n)
+    let readAt = chain.tip()
+    for (const then of [() => {}, () => {}, last]) {
+      await turn()
+      chain.release(0) // looked up at this head
+      readAt = chain.tip()
+      await turn()
+      chain.mine([2n])
+      then(chain)
+      clock.ms += 300
+      reader.head()
+      await turn()
+      while (reader.head()?.hash !== chain.tip().hash) {
+        chain.release(1)
+        await turn()
+      }
+      chain.release(0)
+    }
+    return { slow, readAt, chain }
+  }
+
+  it('answers at the block of the third reading where a token changes at each head', async () => {
+    const { slow, readAt, chain } = await readOvertaken(() => {})
+    const { asset, block } = await slow
+    assert.deepEqual(
+      [block.hash, asset.current, wordOfRecord(asset.record)],
+      [readAt.hash, false, chain.wordAt(2n, readAt.hash)],
+    )
+  })
+
+  it('gives no answer of a block that was reorganised away on the way', async () => {
+    const { slow } = await readOvertaken((chain) => {
+      chain.rewind(2)
+      chain.mine([2n])
+      chain.mine([])
+    })
+    await assert.rejects(slow, { code: 'CHAIN_UNAVAILABLE' })
+  })
+
+  for (const times of [1, 2])
+    it(`${times === 1 ? 'follows another head' : 'forgets everything'} where a head is lost ${times} times while it is followed`, async () => {
+      const { chain, reader, clock } = await warm([1n, 2n])
+      const { asset } = await readNow(chain, reader, 1n)
+      chain.mine([])
+      chain.mine([])
+      clock.ms += 2000
+      const reading = reader.read(1n)
+      for (let time = 0; time < times; time++) {
+        const { block } = chain.asked
+        while (chain.asked.block === block) {
+          await turn()
+          chain.release(0)
+          await turn()
+        }
+        chain.rewind(2)
+        chain.mine([])
+        chain.mine([])
+        chain.forget()
+      }
+      await chain.drain()
+      assert.deepEqual([(await reading).block.hash, asset.current], [chain.tip().hash, times === 1])
+    })
+
+  it('follows no block of which one of the logs was lost with a reorganisation', async () => {
+    const { chain, reader, clock } = await warm([1n, 2n])
+    const { asset } = await readNow(chain, reader, 1n)
+    chain.mine([1n])
+    chain.mine([])
+    clock.ms += 2000
+    const reading = reader.read(1n)
+    while (chain.asked.logs < 2) {
+      await turn()
+      chain.release(0)
+      await turn()
+    }
+    chain.release(1) // the newer block is looked up in time
+    chain.rewind(2)
+    chain.mine([])
+    chain.forget()
+    await chain.drain()
+    assert.deepEqual([(await reading).block.hash, asset.current], [chain.tip().hash, true])
+  })
+
+  it('does not ask for logs for half a minute after three failures in a row', async () => {
+    const { chain, reader, clock } = await warm([1n, 2n])
+    await readNow(chain, reader, 1n)
+    /** Reads at a new head, where each question for logs fails. Returns how many there were. */
+    const questions = async () => {
+      chain.mine([])
+      clock.ms += 3000
+      const { logs } = chain.asked
+      let failed = logs
+      let reading: AssetReading | undefined
+      void reader.read(1n).then((read) => (reading = read))
+      while (reading === undefined) {
+        await turn()
+        const isFailure = chain.asked.logs > failed
+        if (isFailure) failed++
+        if (chain.waiting() > 0) chain.release(isFailure ? chain.waiting() - 1 : 0, isFailure)
+      }
+      await chain.drain()
+      assert.equal(reading.block.hash, chain.tip().hash)
+      return chain.asked.logs - logs
+    }
+    const asked: number[] = []
+    for (let head = 0; head < 14; head++) asked.push(await questions())
+    assert.deepEqual(asked, [1, 1, 1, ...Array<number>(9).fill(0), 1, 0])
   })
 
   it('drops what was put in above the common ancestor and keeps what is older', async () => {

@@ -30,6 +30,8 @@ export type ScriptedChain = Readonly<{
   mine: (tokens: readonly bigint[], how?: Readonly<{ hidden?: readonly bigint[]; topic?: Hex }>) => Block
   /** Takes the last blocks away (not the first one); what comes next has other hashes. */
   rewind: (depth: number) => void
+  /** The node gives up all blocks that are not canonical now. */
+  forget: () => void
   wordAt: (tokenId: bigint, hash: Hex) => bigint
   /** Questions and answers that wait. */
   waiting: () => number
@@ -52,6 +54,7 @@ export const topics = {
 
 export function createScriptedChain(): ScriptedChain {
   const all = new Map<Hex, ScriptedBlock>()
+  const forgotten = new Set<Hex>()
   const asked = { head: 0, block: 0, call: 0, logs: 0, proof: 0 }
   let chain: ScriptedBlock[] = []
   let hashes = 0
@@ -82,6 +85,10 @@ export function createScriptedChain(): ScriptedChain {
 
   function isCanonical(hash: Hex): boolean {
     return chain.some(({ block }) => block.hash === hash)
+  }
+
+  function served(hash: Hex): ScriptedBlock | undefined {
+    return forgotten.has(hash) ? undefined : all.get(hash)
   }
 
   function gate(): Promise<void> {
@@ -129,6 +136,9 @@ export function createScriptedChain(): ScriptedChain {
     release,
     tip: () => chain.at(-1)?.block as Block,
     rewind: (depth) => void (chain = chain.slice(0, Math.max(1, chain.length - depth))),
+    forget() {
+      for (const hash of all.keys()) if (!isCanonical(hash)) forgotten.add(hash)
+    },
     waiting: () => gates.length,
     losePin: () => void lostPins++,
     async drain() {
@@ -141,10 +151,10 @@ export function createScriptedChain(): ScriptedChain {
     source: {
       head: () => through('head', () => chain.at(-1)?.block as Block),
       // A node may still know a block that is not canonical any more.
-      block: (hash) => through('block', () => all.get(hash)?.block ?? nonCanonical),
+      block: (hash) => through('block', () => served(hash)?.block ?? nonCanonical),
       call: (_to, data, block) => through('call', () => answerCall(data, block)),
       calls: unused,
-      logs: (block) => through('logs', () => all.get(block.hash)?.logs ?? nonCanonical),
+      logs: (block) => through('logs', () => served(block.hash)?.logs ?? nonCanonical),
       logsBetween: unused,
       proof: (_slots, block) =>
         through('proof', () => {

@@ -10,10 +10,11 @@ import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../
 import { createProvenRead, proofEncoding } from './storage-proof.ts'
 import { until } from '../../../../test/support/wait.ts'
 import { multicallAddress } from '../../../domain/chain.ts'
-import { selectors } from './abi.ts'
+import { encodeSupportsCall, selectors } from './abi.ts'
 import {
   listEncoding,
   multicallEncoding,
+  readTagged,
   type CallEncoding,
   registryEncoding,
   singleEncoding,
@@ -110,6 +111,13 @@ describe('the forms of reading', () => {
     assert.deepEqual(await form.byTags([noReason, tag], block, soon()), { suspects: new Set([tag]) })
   })
 
+  it('name the tags of a token whose record is impossible', async () => {
+    const read = () => Promise.resolve({ suspects: new Set([7n]) })
+    const tags = { tagHashes: [noReason, tag], tokenIds: [8n, 7n] }
+    const { source } = readerOver(chain)
+    assert.deepEqual(await readTagged(read, tags, await source.head(), soon()), { suspects: new Set([tag]) })
+  })
+
   async function chosenFor(contract: Hex, kind: 'auto' | 'foreign' | 'registry'): Promise<CallEncoding['name']> {
     const { source } = readerOver(chain, { contract })
     const form = await createEncodingDetector({ source, contract, interface: kind })(await source.head(), soon())
@@ -125,6 +133,25 @@ describe('the forms of reading', () => {
     await withMulticall(false)
     assert.equal(await chosenFor(other, 'auto'), 'getAsset')
     assert.equal(await chosenFor(chain.contract, 'foreign'), 'getAsset')
+    await withMulticall(true)
+  })
+
+  it('are chosen for a contract with the list of records alone', async () => {
+    const { source } = readerOver(chain)
+    const call: typeof source.call = (to, data, ...rest) =>
+      data === encodeSupportsCall(selectors.getAssetsWithMetadata)
+        ? Promise.resolve(`0x${encodeWord(0n)}`)
+        : source.call(to, data, ...rest)
+    const options = { source: { ...source, call }, contract: chain.contract, interface: 'auto' } as const
+    for (const [there, name] of [
+      [true, 'aggregate3'],
+      [false, 'getAssets'],
+    ] as const) {
+      await withMulticall(there)
+      const form = await createEncodingDetector(options)(await source.head(), soon())
+      assert.ok(form !== nonCanonical)
+      assert.equal(form.name, name)
+    }
     await withMulticall(true)
   })
 
@@ -180,6 +207,8 @@ describe('the forms of reading', () => {
 
   it('give CHAIN_UNAVAILABLE for answers that cannot be', async () => {
     await withMulticall(true)
+    const setAnswer = (selector: Hex, answer: string) =>
+      sendTo(broken, ['function setAnswer(bytes4 selector, bytes answer)'], 'setAnswer', [selector, answer])
     const asset = (state: bigint) => `0x${[1n, 2n, state, 0n, 0n].map(encodeWord).join('')}`
     const lists = (words: readonly bigint[]) => {
       const list = [BigInt(words.length), ...words].map(encodeWord).join('')
@@ -198,10 +227,21 @@ describe('the forms of reading', () => {
       ['registry', selectors.getAssetsWithMetadata, `${lists([1n << 224n])}00`, false],
     ]
     for (const [kind, selector, answer, good] of cases) {
-      await sendTo(broken, ['function setAnswer(bytes4 selector, bytes answer)'], 'setAnswer', [selector, answer])
+      await setAnswer(selector, answer)
       const reader = readerOver(chain, { contract: broken, interface: kind, cache: 'off' })
       if (good) assert.ok((await reader.read(5n)).asset.record.state > 0)
       else await assert.rejects(reader.read(5n), { code: 'CHAIN_UNAVAILABLE' }, `${kind} ${answer}`)
+    }
+    for (const [record, token, good] of [
+      [asset(6n), `0x${encodeWord(5n)}`, true],
+      [asset(6n), `0x${encodeWord(5n)}00`, false],
+      [asset(7n), `0x${encodeWord(5n)}`, false],
+    ] as const) {
+      await setAnswer(selectors.getAsset, record)
+      await setAnswer(selectors.getTokenByTag, token)
+      const reader = readerOver(chain, { contract: broken, interface: 'foreign', cache: 'off' })
+      if (good) assert.equal((await reader.readByTag(tag)).tokenId, 5n)
+      else await assert.rejects(reader.readByTag(tag), { code: 'CHAIN_UNAVAILABLE' }, token)
     }
   })
 })

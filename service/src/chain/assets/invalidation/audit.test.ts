@@ -136,6 +136,20 @@ describe('the audit of the cache by events', () => {
     assert.deepEqual([reader.stats().auditFailures, reader.stats().mode, asset.current], [0, 'events', true])
   })
 
+  it('keeps assets for their head only once the code of the contract has changed', async () => {
+    proxy.set('none')
+    const { reader, lines, nextHead } = await watched()
+    const { asset } = await reader.read(nextToken)
+    const code = String(await chain.rpc('eth_getCode', [chain.contract, 'latest']))
+    await chain.rpc('anvil_setCode', [chain.contract, `${code}00`])
+    for (let head = 0; head <= every; head++) await nextHead(chain.mine)
+    assert.deepEqual([reader.stats().mode, asset.current], ['head', false])
+    assert.ok(
+      lines.some((line) => line.includes('"level":"error"') && line.includes('the code of the contract changed')),
+    )
+    await chain.rpc('anvil_setCode', [chain.contract, code])
+  })
+
   it('does not let assets outlive their head where the provider proves nothing', async () => {
     proxy.set({ rewrite: (method, _params, result) => (method === 'eth_getProof' ? null : result) })
     const clock = { ms: 0 }

@@ -87,7 +87,6 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
       if (steps.includes(nonCanonical)) return nonCanonical
       failuresInARow = 0
       // From here on nothing waits: the head and the cache change in one turn.
-      if (off) return 'failed'
       rewindTo(path.ancestor)
       for (const step of steps) {
         if (step === nonCanonical) continue
