@@ -4,6 +4,7 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
+import { quantity } from '../../../src/chain/rpc/answer.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { createStory, wholeLife } from '../../support/index/story.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -85,6 +86,33 @@ for (const { name, open, skip } of testDatabases()) {
       await assertIndexIsChain(chain, database)
       await assertFeedIsIndex(database)
       await indexer.close()
+    })
+
+    it('begins at the block that the settings name, and stays as far behind the head as they say', async () => {
+      await chain.send(operator.address, 'mint', [alice.address, hash(1)])
+      await chain.mine(10)
+      const [first] = await chain.events()
+      const startBlock = BigInt(first?.log.blockNumber ?? 0)
+      const behind = { startBlock, confirmations: 3n }
+      await rebuildIndex(database)
+      const [head, early] = [await chain.head(), indexerOver(chain, database, { ...behind, confirmations: 10_000n })]
+      assert.deepEqual(await early.catchUp(), { led: true, indexed: -1n })
+      await early.close()
+      const indexer = indexerOver(chain, database, behind)
+      assert.deepEqual(await indexer.catchUp(), { led: true, indexed: head - 3n })
+      await chain.mine(3)
+      for (const depth of [0, 2, 5]) {
+        if (depth > 0) await chain.reorg(depth)
+        assert.deepEqual(await indexer.catchUp(), { led: true, indexed: head })
+        const there = await chain.rpc('eth_getBlockByNumber', [quantity(head), false])
+        assert.equal((await indexer.status()).indexed?.hash, (there as { hash: string }).hash)
+      }
+      assert.equal((await indexer.status()).rewound?.depth, 2n)
+      await indexer.close()
+      await indexerOver(chain, database, { startBlock }).catchUp()
+      await assertIndexIsChain(chain, database)
+      const kept = await database.query<{ first: bigint }>('select min(number) as first from index_block')
+      assert.deepEqual(kept, [{ first: startBlock - 1n }])
     })
 
     it('announces an offer that expires by the clock of the chain alone', async () => {

@@ -272,6 +272,11 @@ describe('a list of many', () => {
       'NOT-HERE-1',
       'two words',
       '4711',
+      `(01)${satchel.gtin}(10)NO-1`,
+      `/01/${satchel.gtin}/10/B%2F1`,
+      `(01)${gtinOf('0952000977777')}(10)B-1`,
+      `${satchel.gtin},`,
+      `${satchel.gtin},${satchel.serial},x`,
     ]
     const answer = await post(lines.join('\r\n'), csv)
     assert.equal(answer.status, 200)
@@ -288,7 +293,16 @@ describe('a list of many', () => {
         '8 none',
         '9 unreadable',
         '10 none',
+        '11 class',
+        '12 class',
+        '13 none',
+        '14 class',
+        '15 unreadable',
       ],
+    )
+    assert.deepEqual(
+      [5, 9, 10, 12].map((index) => rows[index]?.['link']),
+      ['', '/10/NO-1', '/10/B%2F1', ''].map((path) => `${world.url}/01/${satchel.gtin}${path}`),
     )
     assert.equal(new Set(rows.map((row) => row['block_hash'])).size, 1)
     assert.ok(rows.every((row) => row['proves_presence'] === 'no'))
@@ -308,11 +322,21 @@ describe('a list of many', () => {
       `;;;${claimed};${world.url}${path}`,
       `${satchel.serial};;${satchel.gtin.replace(/1$/, '2')};;`,
       `;x;;;`,
+      `;;${satchel.gtin};;`,
+      `${satchel.serial};;;;`,
+      `4711;;;;`,
+      `;;;${satchel.serial};`,
+      `;;${satchel.serial};;`,
+      `two words;;;;`,
+      `;;4711;;`,
     ]
     const rows = rowsOf(await (await post(list.join('\n'), csv)).text())
     assert.deepEqual(
       rows.map(({ line, result }) => `${line} ${result}`),
-      ['2 found', '3 found', '4 several', '4 several', '5 unreadable', '6 unreadable'],
+      [
+        ...['2 found', '3 found', '4 several', '4 several', '5 unreadable', '6 unreadable'],
+        ...['7 class', '8 found', '9 none', '10 unreadable', '11 unreadable', '12 unreadable', '13 unreadable'],
+      ],
     )
   })
 

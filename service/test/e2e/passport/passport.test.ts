@@ -15,11 +15,12 @@ import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
+import { textAsDescribed } from '../../support/contract.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { assertRefused, openItems, recordingClient, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { testBatch, testBatches } from '../../support/tap/tags.ts'
-import { startWorld } from '../../support/world.ts'
+import { startWorld, type World } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'
 
 const routes = ['GTIN', 'token'] as const
@@ -340,9 +341,16 @@ describe('GET /api/dpp without tag keys', () => {
 })
 
 describe('GET /api/dpp where a second tap is asked for', () => {
+  let world: World
+  let items: Awaited<ReturnType<typeof openItems>>
+  before(async () => {
+    world = await startWorld({ env: { TAP_CHALLENGE: 'on' } })
+    items = await openItems(world)
+  })
+  after(() => world?.end())
+
   it('answers the first with 400 and a cookie, the second with the passport', async () => {
-    const world = await startWorld({ env: { TAP_CHALLENGE: 'on' } })
-    const item = await (await openItems(world)).bound()
+    const item = await items.bound()
     const path = () => `${pathOf('token', item)}?${queryOf(item.tag.next())}`
     const first = await raw(world.url, path())
     assertRefused(first, 400, /once more/)
@@ -350,7 +358,20 @@ describe('GET /api/dpp where a second tap is asked for', () => {
     assert.match(cookie, /^__Host-tap-challenge=[^;]+;.*Secure; HttpOnly/)
     const second = await raw(world.url, path(), { headers: { cookie: cookie.split(';')[0] ?? '' } })
     assert.equal(second.status, 200, second.text)
-    await world.end()
+  })
+
+  it('verifies nothing by the first for a program, and the item by the second with the challenge in a header', async () => {
+    const item = await items.bound()
+    const verify = async (challenge?: string) => {
+      const headers = challenge === undefined ? {} : { 'X-Tap-Challenge': challenge }
+      const answer = await fetch(`${world.url}/api/verify?${queryOf(item.tag.next())}`, { headers })
+      return JSON.parse(await textAsDescribed('verifyTap', answer)) as { verified: boolean; challenge?: string }
+    }
+    const { challenge, ...first } = await verify()
+    assert.deepEqual(first, { verified: false, reason: 'tap_again', seconds: 30 })
+    assert.equal((await verify('forged')).verified, false)
+    const { challenge: last } = await verify(challenge)
+    assert.equal((await verify(last)).verified, true)
   })
 })
 

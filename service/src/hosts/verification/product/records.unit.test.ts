@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
+import type { History } from '../../../assets/history.ts'
 import { encodeWord } from '../../../lib/words.ts'
 import { hasProduct, type ProductSite, readProduct } from './records.ts'
 
@@ -32,6 +33,42 @@ describe('the look-up of a batch', () => {
     for (const batch of ['A', 'B', 'C', 'D'])
       assert.equal(await hasProduct(site, { kind: 'batch', gtin: '09520123456788', batch }), false)
     assert.ok(mock.callCount() <= count + 1, `${mock.callCount()} texts parsed`)
+  })
+})
+
+describe('a passport at a moment', () => {
+  const metadata = metadataHashOf('{"name":"Item"}')
+  const place = { blockNumber: 1n, blockHash: details, transactionHash: details, logIndex: 0, timestamp: 100n }
+  const set = { ...place, type: 'MetadataHashSet', metadataHash: metadata } as const
+  const mint = { ...place, type: 'StateChanged', toState: 'MINTED' } as const
+  const readAt = (known: History, at = 100) =>
+    readProduct(
+      {
+        ...site,
+        metadata: { stored: async () => '{"name":"Item"}' },
+        reader: {
+          read: async () => ({
+            asset: { record: { state: 1, flags: 0 }, metadataHash: metadata },
+            block: { number: 1n, hash: details },
+          }),
+        },
+        history: async () => known,
+      },
+      { kind: 'token', tokenId: 1n },
+      { at },
+    )
+  const whole = (...events: readonly object[]) => ({ available: true, events }) as unknown as History
+
+  it('is not read without a history that is whole and has all times', async () => {
+    assert.equal((await readAt(whole(mint, set)))?.text.name, 'Item')
+    assert.equal(await readAt(whole(mint, set), 99), null)
+    for (const known of [
+      { available: false, reason: 'INDEX_BEHIND' } as History,
+      whole(mint, { ...set, timestamp: 0n }),
+      whole({ ...mint, timestamp: 0n }, set),
+      whole(set),
+    ])
+      await assert.rejects(readAt(known), { code: 'HISTORY_UNAVAILABLE' })
   })
 })
 
