@@ -103,3 +103,78 @@ describe('an index that is far behind', () => {
     assert.deepEqual([asked, sync.cursor().number], [1, 7n + 5n * 64n])
   })
 })
+
+/** A sync over blocks by number, and the steps that it writes. */
+function syncOver(
+  chain: { head: Block; kept: readonly Block[] },
+  more: Partial<Parameters<typeof createSync>[0]> = {},
+) {
+  const applied: [rewindTo: bigint | null, to: bigint][] = []
+  const on = [...chain.kept, chain.head]
+  const source = {
+    head: () => Promise.resolve(chain.head),
+    finalized: () => Promise.resolve(chain.head.number),
+    blocksAt: (numbers: readonly bigint[]) =>
+      Promise.resolve(numbers.map((number) => on.find((block) => block.number === number) ?? null)),
+  }
+  const store = {
+    kept: (below: bigint) => Promise.resolve(chain.kept.filter(({ number }) => number <= below).toReversed()),
+    apply: ({ rewindTo, to }: { rewindTo: bigint | null; to: { number: bigint } }) => {
+      applied.push([rewindTo, to.number])
+      return Promise.resolve(true)
+    },
+    arrive: () => Promise.resolve(true),
+  }
+  const sync = createSync(
+    {
+      source: source as unknown as RetryingSource,
+      store: store as unknown as IndexStore,
+      backfill: { ranges: () => assert.fail('not used here') },
+      readBlocks: (_after, to) => Promise.resolve({ blocks: [to], events: [], to }),
+      startBlock: 0n,
+      confirmations: 0n,
+      seen: { head: null, rewound: null },
+      onMove: () => {},
+      isOver: () => false,
+      now: () => 0,
+      log: createLog(() => {}, 'silent'),
+      ...more,
+    },
+    { epoch: 1n, cursor },
+  )
+  return { sync, applied }
+}
+const numbered = (number: bigint): Block => ({ ...own, number, hash: `0x${encodeWord(number)}` })
+
+describe('an index above the head of its chain', () => {
+  it('goes back to the head once that has stayed lower for longer than a provider lags', async (t) => {
+    const below = numbered(5n)
+    const { sync, applied } = syncOver({ head: below, kept: [numbered(4n), below] })
+    let now = 0
+    t.mock.method(performance, 'now', () => now)
+    assert.deepEqual([await sync.step(), applied], ['at head', []])
+    now = 15_000
+    assert.equal(await sync.step(), 'more to do')
+    assert.deepEqual([applied, sync.cursor().number], [[[5n, 5n]], 5n])
+    assert.equal(await sync.step(), 'at head')
+  })
+})
+
+describe('an index that reads a range of old blocks', () => {
+  it('writes none of it after another block than its own, and goes back to the last one that both have', async () => {
+    const [head, ancestor] = [numbered(1_000n), numbered(4n)]
+    const range = { before: foreign, events: [], to: numbered(500n) }
+    const { sync, applied } = syncOver(
+      { head, kept: [ancestor] },
+      {
+        backfill: {
+          async *ranges() {
+            yield range
+          },
+        },
+      },
+    )
+    assert.equal(await sync.step(), 'at head')
+    assert.deepEqual(applied, [[4n, 1_000n]])
+  })
+})

@@ -25,9 +25,13 @@ describe('an answer that is well formed and about something else', () => {
   })
   after(() => source.close())
 
-  /** Rejected with the provider's answer, accepted unchanged. */
-  async function rejects(read: () => Promise<unknown>, rewrite: (result: unknown) => unknown): Promise<void> {
-    proxy.set({ rewrite: (_method, _params, result) => rewrite(result) })
+  /** Rejected with the provider's answer to one method, accepted unchanged. */
+  async function rejects(
+    read: () => Promise<unknown>,
+    method: string,
+    rewrite: (result: unknown) => unknown,
+  ): Promise<void> {
+    proxy.set({ rewrite: (asked, _params, result) => (asked === method ? rewrite(result) : result) })
     await assert.rejects(read(), ServiceError)
     proxy.set('none')
     await read()
@@ -37,6 +41,12 @@ describe('an answer that is well formed and about something else', () => {
     const other = await anvil.rpc('eth_getBlockByHash', [earlier.hash, false])
     await rejects(
       () => source.block(head.hash),
+      'eth_getBlockByHash',
+      () => other,
+    )
+    await rejects(
+      () => source.blocksAt([head.number]),
+      'eth_getBlockByNumber',
       () => other,
     )
   })
@@ -47,15 +57,18 @@ describe('an answer that is well formed and about something else', () => {
     for (const logs of [[log], [moved]]) {
       await rejects(
         () => source.logs(head),
+        'eth_getLogs',
         () => logs,
       )
     }
     await rejects(
       () => source.logsBetween(head.number, head.number),
+      'eth_getLogs',
       () => [log],
     )
     await rejects(
       () => source.logsBetween(0n, earlier.number - 1n),
+      'eth_getLogs',
       () => [log],
     )
   })
@@ -66,6 +79,7 @@ describe('an answer that is well formed and about something else', () => {
     for (const change of changes) {
       await rejects(
         () => source.proof(slots, head),
+        'eth_getProof',
         (proof) => ({ ...(proof as object), ...change }),
       )
     }

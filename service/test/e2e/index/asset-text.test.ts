@@ -64,13 +64,22 @@ for (const { name, open, skip } of testDatabases())
     })
 
     const alone = name === 'PGlite' && 'PGlite has one transaction'
-    it('takes no lock that first taps wait for where it is right already', { skip: alone }, async () => {
-      const refresh = createTextRefresh(database)
-      await database.transaction(async (sql) => {
-        await sql.query('select step from index_cursor for share') // as a first tap does
-        await refresh(textOf('Model').hash, { isNew: false })
-      })
-    })
+    it(
+      'takes no lock that first taps wait for where it is right already, or has neither name nor brand',
+      { skip: alone },
+      async () => {
+        const refresh = createTextRefresh(database)
+        const body = '{"origin":"FR"}'
+        const nameless = { body, hash: metadataHashOf(body) }
+        await metadataStore(database).put(nameless)
+        await insertAsset(database, { tokenId: 9, metadataHash: nameless.hash })
+        await database.transaction(async (sql) => {
+          await sql.query('select step from index_cursor for share') // as a first tap does
+          for (const { hash } of [textOf('Model'), nameless]) await refresh(hash, { isNew: false })
+        })
+        await database.query('delete from asset where token_id = 9')
+      },
+    )
 
     it('reaches the products of a step that was under way', { skip: alone }, async () => {
       const late = textOf('Late')

@@ -16,6 +16,7 @@ import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../su
 import { testTag } from '../../support/tap/tags.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
+import { deployVersion1 } from '../../support/version-1.ts'
 import { until } from '../../support/wait.ts'
 import { startFaultWorld, type FaultWorld } from '../../support/fault-world.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -220,6 +221,43 @@ describe('the routes of ownership in the page', () => {
     assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
   })
 
+  it('ends a standing offer by the tap of its owner, voids once, and does neither for others or in another state', async () => {
+    const [seller, recipient, stranger] = [newAccount(), newAccount(), newAccount()]
+    const refused = async (fields: object) => own.reasonOf(await own.send('/transfer', fields))
+    const offer = { step: 'offer', account: seller.address, to: recipient.address }
+    const item = await own.claimed(seller)
+    const { transferId, ticket, signed } = await own.offered(item, { seller, to: recipient.address })
+    assert.deepEqual(await refused({ ...signed, deadline: '1e9' }), [400, 'invalid'])
+    const withdraw = { step: 'withdraw', ticket, account: seller.address }
+    for (const wrong of [{ account: '0x12' }, { step: 'void' }, { signature: '0x1' }])
+      assert.deepEqual(await refused({ ...withdraw, ...wrong }), [400, 'invalid'])
+    assert.deepEqual(await refused({ ...withdraw, account: stranger.address }), [403, 'another'])
+    const ending = await own.send('/transfer', withdraw)
+    assert.equal(ending.transferId, transferId)
+    const end = { ...withdraw, transferId, signature: await seller.signTypedData(dataOf(ending)) }
+    assert.equal((await own.send('/transfer', end)).status, 'mined')
+
+    assert.deepEqual(await refused({ ...withdraw, account: stranger.address }), [403, 'notOwner'])
+    const voiding = await own.send('/transfer', withdraw)
+    assert.equal(voiding.transferId, undefined)
+    const voided = { ...withdraw, signature: await seller.signTypedData(dataOf(voiding)) }
+    const first = await own.send('/transfer', voided)
+    assert.equal(first.status, 'mined')
+    assert.deepEqual(await own.send('/transfer', voided), first)
+
+    const { tokenId } = item
+    await world.write({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
+    assert.deepEqual(await refused({ ...offer, ticket }), [409, 'held'])
+    await world.write({ kind: 'resolve', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
+    const { transferReads: transfers } = world.components
+    const [{ offer: standing }, deadline] = [await transfers.position(tokenId), 2n ** 40n]
+    const message = { tokenId, owner: seller.address, nonce: standing.nonce, deadline }
+    const signature = await seller.signTypedData(registryTypedData(transfers.domain, 'Recycle', message))
+    await world.write({ kind: 'recycleBySig', tokenId, deadline, signature })
+    assert.deepEqual(await refused(withdraw), [409, 'taken'])
+    assert.deepEqual(await refused({ ...offer, ticket }), [409, 'taken'])
+  })
+
   it('refuses another account that signs the values of a standing offer as its own', async () => {
     const [seller, stranger] = [newAccount(), newAccount()]
     const item = await own.claimed(seller)
@@ -334,6 +372,23 @@ describe('the routes of ownership in the page', () => {
   })
 })
 
+describe('the routes of ownership on version 1 of the contract', () => {
+  it('void nothing that was signed and not sent, because the contract cannot', async () => {
+    const world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer' }, onChain: deployVersion1 })
+    try {
+      const own = await openOwnership(world)
+      const seller = newAccount()
+      const item = await own.claimed(seller)
+      const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
+      const withdraw = { step: 'withdraw', ticket, account: seller.address }
+      for (const fields of [withdraw, { ...withdraw, signature: `0x${'11'.repeat(65)}` }])
+        assert.deepEqual(own.reasonOf(await own.send('/transfer', fields)), [409, 'taken'])
+    } finally {
+      await world.end()
+    }
+  })
+})
+
 describe('steps of ownership that are sent together', () => {
   let world: FaultWorld
   let own: OwnershipWorld
@@ -379,6 +434,25 @@ describe('steps of ownership that are sent together', () => {
       }),
     )
     assert.deepEqual(await together('/claim', claims), { sent: 1, outcomes: ['mined', 'used', 'used'] })
+  })
+
+  it('are refused to another wallet while the claim of a tap is on its way', async () => {
+    const ticket = own.ticketIn(await own.pageOf(own.tapOf(await own.released())))
+    const signed = async () => {
+      const wallet = newAccount()
+      const input = { ticket, account: wallet.address }
+      const terms = await own.send('/claim', input)
+      return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
+    }
+    const [first, second] = [await signed(), await signed()]
+    const released = Promise.withResolvers<void>()
+    world.faults.set({ methods: ['eth_sendRawTransaction'], held: released.promise })
+    const claimed = own.send('/claim', first)
+    await until(() => world.faults.struck() > 0)
+    assert.deepEqual(own.reasonOf(await own.send('/claim', second)), [409, 'used'])
+    world.faults.set('none')
+    released.resolve()
+    assert.equal((await claimed).status, 'mined')
   })
 
   it('are not called refused by a fault once they are signed, because they may have been sent', async () => {

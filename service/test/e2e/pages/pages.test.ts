@@ -5,11 +5,14 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { assetFlags } from '@touchstone/verdict'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
+import { zeroHash } from '../../../src/domain/chain.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { raw } from '../../support/http.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { until } from '../../support/wait.ts'
 import { fetchState, pageStates, type PageState } from '../../support/pages/states.ts'
 
 const policy =
@@ -387,6 +390,33 @@ describe('the paths of the pages', () => {
       assert.equal((await world.get(path)).status, 404, path)
     const unknown = await fetch(`${world.limitedUrl}/assets/pictures/${'0'.repeat(64)}`)
     assert.equal(unknown.status, 429)
+  })
+
+  it('show the recall of the maker, and where to repair, once the item is reported as recalled', async () => {
+    const details = canonicalDetails({
+      language: 'de',
+      recall: { text: 'Stop <b>using</b> it.', url: 'https://maker.example/recall' },
+      repair: { url: 'https://repair.example/' },
+    })
+    assert.ok(details.ok)
+    await world.components.metadata.put(details)
+    const tokenId = await world.mint({ name: 'Recalled', details: details.hash })
+    const page = async () => (await world.get(`/token/${tokenId}`, { headers: { 'Accept-Language': 'en' } })).text()
+    const link = (url: string, host: string) =>
+      `<a href="${url}" rel="noreferrer noopener nofollow" dir="ltr">${host}</a>`
+    const unreported = await page()
+    assert.ok(unreported.includes(link('https://repair.example/', 'repair.example')))
+    assert.ok(!unreported.includes('id="recall"'))
+    await world.write({ kind: 'bindTag', tokenId, tagHash: details.hash })
+    await world.write({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
+    await until(async () => (await page()).includes('id="recall"'))
+    const [, card = ''] = /<section class="card" aria-labelledby="recall">([^]*?)<\/section>/.exec(await page()) ?? []
+    for (const part of [
+      ' lang="de">',
+      'Stop &lt;b&gt;using&lt;/b&gt; it.',
+      link('https://maker.example/recall', 'maker.example'),
+    ])
+      assert.ok(card.includes(part), card)
   })
 
   it('show no picture that is not stored, or that was altered in the database', async () => {
