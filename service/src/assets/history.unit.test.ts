@@ -1,11 +1,12 @@
 /** The cost of a history: an owner can make a thousand events of one token, each by the same account. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
 import { noMembers } from '../../test/support/index/rows.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { createLog } from '../lib/log.ts'
 import { encodeWord } from '../lib/words.ts'
-import { createHistories, createStateChanges, type Histories } from './history.ts'
+import { createHistories, createMinters, createStateChanges, type Histories } from './history.ts'
 
 const owner = `0x${'a'.repeat(40)}` as const
 const hashOf = (number: bigint) => `0x${encodeWord(number)}` as const
@@ -51,6 +52,27 @@ describe('the history of a token with a thousand events', () => {
     assert.equal(history.events.length, 1_000)
     assert.equal(new Set(history.events.map(({ actorCommitment }) => actorCommitment)).size, 1)
     assert.ok(numbers < 100, `${numbers} numbers were made`)
+  })
+})
+
+describe('the account that minted a token', () => {
+  const mintersOver = (isThere: boolean, hashAt: Hex) =>
+    createMinters({
+      assets: {
+        read: async () => ({ asset: { record: { owner, state: 1, flags: 1 }, metadataHash: null }, block }),
+        emitsChanges: async () => true,
+      },
+      index: { until: async () => isThere },
+      store: {
+        of: async () => ({ cursor: { ...block, number: 2_001n, time: 2_000n }, hashAt, rows: [] }),
+        mintersOf: async () => new Map([[7n, owner]]),
+      },
+    })([7n], [owner])
+
+  it('is not known to an index that is behind the chain or on another branch', async () => {
+    assert.deepEqual(await mintersOver(true, block.hash), new Map([[7n, owner]]))
+    await assert.rejects(mintersOver(false, block.hash), { code: 'HISTORY_UNAVAILABLE' })
+    await assert.rejects(mintersOver(true, hashOf(1n)), { code: 'HISTORY_UNAVAILABLE' })
   })
 })
 

@@ -114,6 +114,20 @@ describe('a look that all providers must agree on', () => {
   })
 })
 
+describe('a transaction', () => {
+  const send = async (each: Parameters<typeof providersOf>[0]) => {
+    await using providers = await providersOf(each, 1, 500)
+    return await providers.rpc('eth_sendRawTransaction', ['0x01'])
+  }
+  const [low, known, lost] = [refused('nonce too low'), refused('already known'), {}]
+
+  it('is sent where one of them has it, and refused only where each of them refused it', async () => {
+    assert.match(String(await send([[low], [known]])), /^0x[0-9a-f]{64}$/)
+    await assert.rejects(send([[low], [low]]), { answered: true, message: /nonce too low/ })
+    await assert.rejects(send([[low], [lost]]), { answered: false })
+  })
+})
+
 describe('a receipt', () => {
   const logs = [{ address: contract, topics: ['0xab'], data: '0x', logIndex: '0x0' }]
   const receipt = { blockHash: `0x${'a'.repeat(64)}`, blockNumber: '0x5', status: '0x1', to: contract, logs }

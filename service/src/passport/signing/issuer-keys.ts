@@ -91,10 +91,9 @@ export async function changeIssuerKeys(
 ): Promise<string | { readonly refused: string }> {
   const stored = await storedIssuerKeys(store)
   const parsed = parseIssuerKeys(text, stored)
-  const members = parsed.ok ? parseMembers(text) : null
-  if (!parsed.ok || members === null)
-    return { refused: parsed.ok ? 'The issuer key text holds no keys.' : parsed.reason }
+  if (!parsed.ok) return { refused: parsed.reason }
   const { keys } = parsed
+  const members = parseMembers(text) ?? []
   const refused = change.kind === 'rotate' ? rotationRefusalOf(keys) : refusalOf(keys, change)
   if (refused !== null) return { refused }
   const kept = keys.map(({ id, status }, index) => {

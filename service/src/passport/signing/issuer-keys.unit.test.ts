@@ -110,6 +110,7 @@ describe('issuer keys', () => {
     ['an empty set', '{"keys":[]}', /neither/],
     ['a list', '[]', /neither/],
     ['a very long text', ' '.repeat(140_000), /too long/],
+    ['very many keys', JSON.stringify({ keys: Array(1_000).fill({}) }), /too many keys/],
     ['the gateway key', JSON.stringify(gateway), /gateway/],
     ['an RSA key', '{"kty":"RSA","n":"AQ","e":"AQAB"}', /only P-256/],
     ['a key of the wrong type', textOf({ ...es256, kty: 'OKP' }), /only P-256/],

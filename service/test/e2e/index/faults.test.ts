@@ -362,6 +362,13 @@ describe('an index that is built while the provider fails', () => {
       found?.differences.map(({ tokenId, fields }) => [tokenId, fields.includes('pendingTransfer')]),
       ids.map((id) => [id, true]),
     )
+    const blocksAt: typeof source.blocksAt = async (numbers) => {
+      const blocks = await source.blocksAt(numbers)
+      // The last look is at the block that was compared.
+      return numbers.length > 1 ? blocks : blocks.map((block) => block && { ...block, hash: hash(1) })
+    }
+    const reorganised = verifyIndex({ ...options, source: { ...source, blocksAt } })
+    await assert.rejects(reorganised, { code: 'CHAIN_UNAVAILABLE' })
     for (const id of ids) await chain.send(alice.address, 'cancelTransfer', [id])
     await source.close()
   })

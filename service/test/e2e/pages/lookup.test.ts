@@ -50,6 +50,7 @@ describe('an address that a browser comes back to', () => {
     assert.equal(headlineOf(shown), 'Genuine chip')
     assert.match(shown, /link opened for the first time/)
     assert.equal((await ask('/tap/')).headers.get('location'), '/tap')
+    assert.equal((await ask(`/tap/?${'a'.repeat(2_001)}`)).status, 404)
   })
 })
 

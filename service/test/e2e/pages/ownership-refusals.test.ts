@@ -463,6 +463,9 @@ describe('steps of ownership that are sent together', () => {
     world.faults.set('die')
     assert.deepEqual(own.reasonOf(await own.send('/claim', signed)), [502, 'unsure'])
     assert.deepEqual(own.reasonOf(await own.send('/claim', input)), [502, 'refused'])
+    const offer = await fetch(`${world.url}/t/1-1`, { headers: { 'Accept-Language': 'en' } })
+    assert.equal(offer.status, 502)
+    assert.match(await offer.text(), /No answer yet/)
     world.faults.set('none')
   })
 

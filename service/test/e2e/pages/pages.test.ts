@@ -8,6 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { zeroHash } from '../../../src/domain/chain.ts'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { raw } from '../../support/http.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
@@ -400,7 +402,8 @@ describe('the paths of the pages', () => {
     })
     assert.ok(details.ok)
     await world.components.metadata.put(details)
-    const tokenId = await world.mint({ name: 'Recalled', details: details.hash })
+    const text = { name: 'Recalled', details: details.hash }
+    const tokenId = await world.mint(text)
     const page = async () => (await world.get(`/token/${tokenId}`, { headers: { 'Accept-Language': 'en' } })).text()
     const link = (url: string, host: string) =>
       `<a href="${url}" rel="noreferrer noopener nofollow" dir="ltr">${host}</a>`
@@ -440,6 +443,26 @@ describe('the paths of the pages', () => {
       new Uint8Array(randomBytes(40)),
     ])
     assert.equal((await world.get(`/assets/pictures/${picture.webp}`)).status, 404)
+  })
+
+  it('load the typeface of a brand that has one, and no other font', async () => {
+    const { components: parts } = world
+    const bytes = new Uint8Array(randomBytes(40))
+    const path = '/assets/themes/0123456789abcdef/face.woff2'
+    const themes = parts.pages.themes.map((theme) => ({ ...theme, hasTypeface: true, typeface: { path, bytes } }))
+    const host = verificationHost({
+      ...parts,
+      pages: { ...parts.pages, themes },
+      baseUrl: world.url,
+      clientKey: () => '',
+      log: createLog(() => {}, 'silent'),
+    })
+    const policyAt = async (at: string) => (await host.request(at)).headers.get('content-security-policy') ?? ''
+    assert.match(await policyAt(await world.pathOf('satchel')), /font-src 'self'/)
+    assert.doesNotMatch(await policyAt(await world.pathOf('chair')), /font-src/)
+    const face = await host.request(path)
+    assert.deepEqual([face.headers.get('content-type'), await face.bytes()], ['font/woff2', bytes])
+    assert.equal((await host.request(path.replace('face', 'none'))).status, 404)
   })
 
   it('leave other paths to others', async () => {

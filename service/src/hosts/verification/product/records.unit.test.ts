@@ -72,6 +72,30 @@ describe('a passport at a moment', () => {
   })
 })
 
+describe('the facts of an item', () => {
+  it('are those of its metadata where the text of its details is missing or was altered', async () => {
+    const body = JSON.stringify({ details, name: 'Item' })
+    const metadataHash = metadataHashOf(body)
+    for (const text of [undefined, 'altered']) {
+      const record = await readProduct(
+        {
+          ...site,
+          metadata: { stored: async () => body },
+          metadataTexts: { get: async () => text },
+          reader: {
+            read: async () => ({
+              asset: { record: { state: 1, flags: 0 }, metadataHash },
+              block: { number: 1n, hash: details },
+            }),
+          },
+        },
+        { kind: 'token', tokenId: 1n },
+      )
+      assert.deepEqual([record?.text.name, record?.details, record?.evidence[0]?.detailsHash], ['Item', {}, null])
+    }
+  })
+})
+
 describe('the product information of a model', () => {
   it('cleans the texts of an item once, however often it is asked for', async (t) => {
     const owner = `0x${'a'.repeat(40)}` as const

@@ -1,0 +1,50 @@
+/** The holders of roles, over a provider that serves few blocks at once. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
+import { type IndexChain, startIndexChain } from '../../../test/support/index/world.ts'
+import { readRoles } from './roles.ts'
+
+describe('the holders of roles', () => {
+  let chain: IndexChain
+  let proxy: FaultRpc
+  before(async () => {
+    chain = await startIndexChain()
+    proxy = await startFaultRpc({ target: chain.url })
+    await chain.mine(1_500)
+  })
+  after(async () => {
+    await proxy?.close()
+    await chain?.close()
+  })
+
+  const widthOf = ([filter]: readonly unknown[]) => {
+    const { fromBlock = '0x0', toBlock = '0x0' } = filter as { fromBlock?: string; toBlock?: string }
+    return Number(toBlock) - Number(fromBlock) + 1
+  }
+
+  async function read(startBlock: bigint | null) {
+    const source = chain.source({}, proxy.url)
+    try {
+      const { roles, fully } = await readRoles({ source, contract: chain.contract, startBlock, accounts: [] })
+      return { fully, holders: roles.map(({ holders }) => holders) }
+    } finally {
+      await source.close()
+    }
+  }
+
+  it('are read from all blocks, however few a provider serves at once, and none is guessed', async () => {
+    proxy.set('none')
+    const all = await read(0n)
+    assert.ok(all.fully && all.holders.every((holders) => holders.length > 0))
+    proxy.set({ name: 'too-wide', methods: ['eth_getLogs'], when: (_method, params) => widthOf(params) > 700 })
+    assert.deepEqual(await read(0n), all)
+    assert.ok(proxy.struck() > 0)
+    const none = { fully: false, holders: all.holders.map(() => []) }
+    proxy.set({ name: 'too-wide', methods: ['eth_getLogs'] })
+    assert.deepEqual(await read(0n), none)
+    proxy.set({ name: 'rpc-error', methods: ['eth_getLogs'] })
+    await assert.rejects(read(0n), { code: 'CHAIN_UNAVAILABLE' })
+    assert.deepEqual(await read(null), none)
+  })
+})
