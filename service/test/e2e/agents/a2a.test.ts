@@ -148,6 +148,26 @@ describe('the official A2A client', () => {
     assert.equal(again.status, 304)
   })
 
+  it('offers the card without a signature while the key of the issuer cannot sign', async () => {
+    const { issuer, verdicts, history, contract } = world.components
+    const log = createLog(() => {})
+    const tools = createTools({ verdicts, histories: history, contract: contract as Hex, log })
+    const signer = issuer.signerFor('did:web:verify.example')
+    let isAway = true
+    const signDocument: typeof signer.signDocument = (document) =>
+      isAway ? Promise.reject(new Error('the token is away')) : signer.signDocument(document)
+    const agent = await startA2a({ tools, issuer: { signerFor: () => ({ ...signer, signDocument }) } })
+    const signatures = async () =>
+      ((await (await fetch(`${agent.url}/.well-known/agent-card.json`)).json()) as Json).signatures?.length
+    try {
+      assert.equal(await signatures(), undefined)
+      isAway = false
+      assert.equal(await signatures(), 1)
+    } finally {
+      await agent.close()
+    }
+  })
+
   it('proves the card by the key of the issuer, and an altered card is refused', async () => {
     const card = (await (await fetch(`${a2a.url}/.well-known/agent-card.json`)).json()) as Json
     const [{ protected: header }] = card.signatures as [{ protected: string }]

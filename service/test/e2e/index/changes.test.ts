@@ -260,51 +260,6 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await database.query('select 1 from registration where token_id is not null'), [])
     })
 
-    it('leave a token its item where its registration names another, which stays free, and one that has it already', async () => {
-      const items = itemStore(database)
-      const gtin = '09506000134352'
-      const [other, same] = [10n ** 14n + 8n, 10n ** 14n + 9n]
-      const register = async (tokenId: bigint, serial: string) =>
-        assert.ok((await items.register({ tokenId, gtin, serial })).ok)
-      await register(other, 'OTHER')
-      await register(same, 'S9')
-      for (const [id, serial] of [
-        [other, 'S8'],
-        [same, 'S9'],
-      ] as const) {
-        assert.ok(await chain.send(operator.address, 'mintWithId', [alice.address, id, hash(0)]))
-        await indexed()
-        const [mint] = (await historyStore(database).of(id))?.rows ?? []
-        const registration = { key: serial, requestHash: hash(1), tagId: `Bag ${serial}`, metadataHash: hash(0) }
-        await registrationStore(database).add({ ...registration, gtin, serial })
-        const operation = { key: `register:${serial}`, requestHash: hash(1), kind: 'mintWithId' } as const
-        await operationStore(database).append({ ...operation, signer: operator.address, fromNonce: 8n }, () =>
-          Promise.resolve({ txHash: mint?.transactionHash ?? hash(0), raw: '0x' }),
-        )
-      }
-      await rebuild()
-      assert.deepEqual(
-        await database.query(
-          'select serial, token_id::bigint as id from registration where token_id is not null order by 1',
-        ),
-        [
-          { serial: 'S8', id: other },
-          { serial: 'S9', id: same },
-        ],
-      )
-      const itemsOf = [await items.itemOfToken(other), await items.itemOfToken(same)]
-      assert.deepEqual(itemsOf, [
-        { gtin, serial: 'OTHER' },
-        { gtin, serial: 'S9' },
-      ])
-      assert.equal(await items.tokenOfItem({ gtin, serial: 'S8' }), null)
-      assert.equal(await items.tokenOfItem({ gtin, serial: 'S9' }), same)
-      for (const table of ['item', 'token_of_item', 'registration']) await database.exec(`delete from ${table}`)
-      await indexer.close()
-      await chain.reorg(2)
-      await rebuild()
-    })
-
     it('show what is registered later, and the tag commitment until then', async () => {
       const metadata = canonicalMetadata({ name: 'Later' })
       assert.ok(metadata.ok)

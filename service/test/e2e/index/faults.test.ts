@@ -347,32 +347,6 @@ describe('an index that is built while the provider fails', () => {
     await source.close()
   })
 
-  it('finds an offer that is not as on the chain, and the last compared block of an index that has none', async () => {
-    const source = chain.source()
-    const options = { ...verifying(), source }
-    assert.equal(await verifyIndex(options), null)
-    const ids = [13n, 14n, 16n]
-    for (const id of ids) await chain.send(alice.address, 'initiateTransfer', [id, bob.address, 2n ** 40n, hash(0)])
-    await arrives()
-    await database.exec(`update transfer set to_addr = from_addr where token_id = 13;
-      update transfer set expires_at = expires_at - interval '1 second' where token_id = 14;
-      delete from transfer where token_id = 16`)
-    const found = await verifyIndex(options)
-    assert.deepEqual(
-      found?.differences.map(({ tokenId, fields }) => [tokenId, fields.includes('pendingTransfer')]),
-      ids.map((id) => [id, true]),
-    )
-    const blocksAt: typeof source.blocksAt = async (numbers) => {
-      const blocks = await source.blocksAt(numbers)
-      // The last look is at the block that was compared.
-      return numbers.length > 1 ? blocks : blocks.map((block) => block && { ...block, hash: hash(1) })
-    }
-    const reorganised = verifyIndex({ ...options, source: { ...source, blocksAt } })
-    await assert.rejects(reorganised, { code: 'CHAIN_UNAVAILABLE' })
-    for (const id of ids) await chain.send(alice.address, 'cancelTransfer', [id])
-    await source.close()
-  })
-
   it('has no fault once it follows', async () => {
     const { promise: follows, resolve } = Promise.withResolvers<null>()
     let asked = 0

@@ -16,7 +16,6 @@ import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../su
 import { testTag } from '../../support/tap/tags.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
-import { deployVersion1 } from '../../support/version-1.ts'
 import { until } from '../../support/wait.ts'
 import { startFaultWorld, type FaultWorld } from '../../support/fault-world.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -221,43 +220,6 @@ describe('the routes of ownership in the page', () => {
     assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
   })
 
-  it('ends a standing offer by the tap of its owner, voids once, and does neither for others or in another state', async () => {
-    const [seller, recipient, stranger] = [newAccount(), newAccount(), newAccount()]
-    const refused = async (fields: object) => own.reasonOf(await own.send('/transfer', fields))
-    const offer = { step: 'offer', account: seller.address, to: recipient.address }
-    const item = await own.claimed(seller)
-    const { transferId, ticket, signed } = await own.offered(item, { seller, to: recipient.address })
-    assert.deepEqual(await refused({ ...signed, deadline: '1e9' }), [400, 'invalid'])
-    const withdraw = { step: 'withdraw', ticket, account: seller.address }
-    for (const wrong of [{ account: '0x12' }, { step: 'void' }, { signature: '0x1' }])
-      assert.deepEqual(await refused({ ...withdraw, ...wrong }), [400, 'invalid'])
-    assert.deepEqual(await refused({ ...withdraw, account: stranger.address }), [403, 'another'])
-    const ending = await own.send('/transfer', withdraw)
-    assert.equal(ending.transferId, transferId)
-    const end = { ...withdraw, transferId, signature: await seller.signTypedData(dataOf(ending)) }
-    assert.equal((await own.send('/transfer', end)).status, 'mined')
-
-    assert.deepEqual(await refused({ ...withdraw, account: stranger.address }), [403, 'notOwner'])
-    const voiding = await own.send('/transfer', withdraw)
-    assert.equal(voiding.transferId, undefined)
-    const voided = { ...withdraw, signature: await seller.signTypedData(dataOf(voiding)) }
-    const first = await own.send('/transfer', voided)
-    assert.equal(first.status, 'mined')
-    assert.deepEqual(await own.send('/transfer', voided), first)
-
-    const { tokenId } = item
-    await world.write({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
-    assert.deepEqual(await refused({ ...offer, ticket }), [409, 'held'])
-    await world.write({ kind: 'resolve', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
-    const { transferReads: transfers } = world.components
-    const [{ offer: standing }, deadline] = [await transfers.position(tokenId), 2n ** 40n]
-    const message = { tokenId, owner: seller.address, nonce: standing.nonce, deadline }
-    const signature = await seller.signTypedData(registryTypedData(transfers.domain, 'Recycle', message))
-    await world.write({ kind: 'recycleBySig', tokenId, deadline, signature })
-    assert.deepEqual(await refused(withdraw), [409, 'taken'])
-    assert.deepEqual(await refused({ ...offer, ticket }), [409, 'taken'])
-  })
-
   it('refuses another account that signs the values of a standing offer as its own', async () => {
     const [seller, stranger] = [newAccount(), newAccount()]
     const item = await own.claimed(seller)
@@ -369,23 +331,6 @@ describe('the routes of ownership in the page', () => {
     const page = await fetch(`${world.url}/t/${transferId}`)
     assert.equal(page.status, 404)
     assert.ok((await page.text()).includes('This offer has ended'))
-  })
-})
-
-describe('the routes of ownership on version 1 of the contract', () => {
-  it('void nothing that was signed and not sent, because the contract cannot', async () => {
-    const world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer' }, onChain: deployVersion1 })
-    try {
-      const own = await openOwnership(world)
-      const seller = newAccount()
-      const item = await own.claimed(seller)
-      const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
-      const withdraw = { step: 'withdraw', ticket, account: seller.address }
-      for (const fields of [withdraw, { ...withdraw, signature: `0x${'11'.repeat(65)}` }])
-        assert.deepEqual(own.reasonOf(await own.send('/transfer', fields)), [409, 'taken'])
-    } finally {
-      await world.end()
-    }
   })
 })
 

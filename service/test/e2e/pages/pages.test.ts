@@ -5,16 +5,11 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import { assetFlags } from '@touchstone/verdict'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
-import { zeroHash } from '../../../src/domain/chain.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { raw } from '../../support/http.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
-import { until } from '../../support/wait.ts'
 import { fetchState, pageStates, type PageState } from '../../support/pages/states.ts'
 
 const policy =
@@ -394,34 +389,6 @@ describe('the paths of the pages', () => {
     assert.equal(unknown.status, 429)
   })
 
-  it('show the recall of the maker, and where to repair, once the item is reported as recalled', async () => {
-    const details = canonicalDetails({
-      language: 'de',
-      recall: { text: 'Stop <b>using</b> it.', url: 'https://maker.example/recall' },
-      repair: { url: 'https://repair.example/' },
-    })
-    assert.ok(details.ok)
-    await world.components.metadata.put(details)
-    const text = { name: 'Recalled', details: details.hash }
-    const tokenId = await world.mint(text)
-    const page = async () => (await world.get(`/token/${tokenId}`, { headers: { 'Accept-Language': 'en' } })).text()
-    const link = (url: string, host: string) =>
-      `<a href="${url}" rel="noreferrer noopener nofollow" dir="ltr">${host}</a>`
-    const unreported = await page()
-    assert.ok(unreported.includes(link('https://repair.example/', 'repair.example')))
-    assert.ok(!unreported.includes('id="recall"'))
-    await world.write({ kind: 'bindTag', tokenId, tagHash: details.hash })
-    await world.write({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: zeroHash })
-    await until(async () => (await page()).includes('id="recall"'))
-    const [, card = ''] = /<section class="card" aria-labelledby="recall">([^]*?)<\/section>/.exec(await page()) ?? []
-    for (const part of [
-      ' lang="de">',
-      'Stop &lt;b&gt;using&lt;/b&gt; it.',
-      link('https://maker.example/recall', 'maker.example'),
-    ])
-      assert.ok(card.includes(part), card)
-  })
-
   it('show no picture that is not stored, or that was altered in the database', async () => {
     const { pictures, metadata } = world.components
     const body = new Uint8Array(randomBytes(40))
@@ -443,26 +410,6 @@ describe('the paths of the pages', () => {
       new Uint8Array(randomBytes(40)),
     ])
     assert.equal((await world.get(`/assets/pictures/${picture.webp}`)).status, 404)
-  })
-
-  it('load the typeface of a brand that has one, and no other font', async () => {
-    const { components: parts } = world
-    const bytes = new Uint8Array(randomBytes(40))
-    const path = '/assets/themes/0123456789abcdef/face.woff2'
-    const themes = parts.pages.themes.map((theme) => ({ ...theme, hasTypeface: true, typeface: { path, bytes } }))
-    const host = verificationHost({
-      ...parts,
-      pages: { ...parts.pages, themes },
-      baseUrl: world.url,
-      clientKey: () => '',
-      log: createLog(() => {}, 'silent'),
-    })
-    const policyAt = async (at: string) => (await host.request(at)).headers.get('content-security-policy') ?? ''
-    assert.match(await policyAt(await world.pathOf('satchel')), /font-src 'self'/)
-    assert.doesNotMatch(await policyAt(await world.pathOf('chair')), /font-src/)
-    const face = await host.request(path)
-    assert.deepEqual([face.headers.get('content-type'), await face.bytes()], ['font/woff2', bytes])
-    assert.equal((await host.request(path.replace('face', 'none'))).status, 404)
   })
 
   it('leave other paths to others', async () => {

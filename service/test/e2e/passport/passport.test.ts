@@ -7,13 +7,13 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { createRateLimiter, type RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { batchHint, createKeyRing } from '../../../src/tap/keys/batch.ts'
 import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
-import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
+import { createSearchBudget, type SearchBudget } from '../../../src/tap/sun/search-budget.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { textAsDescribed } from '../../support/contract.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
@@ -271,16 +271,16 @@ describe('signing that is off', () => {
   })
 })
 
-describe('a client that sent too many forged taps', () => {
-  it('gets 429 where a search would be needed; a link with its batch’s hint still verifies, also for others there', async () => {
+describe('forged taps', () => {
+  /** A host with many batches, so that a tap without a hint needs a search. */
+  async function searchingHost(budget: SearchBudget, forgeryLimiter?: RateLimiter) {
     const { components, url } = world
-    const item = await items.bound()
     const batch = components.tagKeys.record('test') ?? assert.fail()
     const others = Array.from({ length: 20 }, (_batch, index) => testBatch({ id: `other-${index}` }))
     const keys = createKeyRing(await testBatches(...others, batch))
     const verifyTap = createVerifyTap({
       keys,
-      authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
+      authenticate: createAuthenticate({ keys, budget }),
       ledger: createReplayLedger({ sql: components.database }),
       tagHash: components.tagHash ?? assert.fail(),
     })
@@ -292,7 +292,6 @@ describe('a client that sent too many forged taps', () => {
       onVerified() {},
       onRefused() {},
     })
-    const forgeryLimiter = createRateLimiter({ limit: 3 })
     const log = createLog(() => {}, 'silent')
     const host = verificationHost({
       ...components,
@@ -302,7 +301,13 @@ describe('a client that sent too many forged taps', () => {
       clientKey: () => 'one network',
       log,
     })
-    const forged = `picc=${'a'.repeat(32)}&cmac=${'b'.repeat(16)}`
+    return { host, hint: batchHint(batch.id) }
+  }
+  const forged = `picc=${'a'.repeat(32)}&cmac=${'b'.repeat(16)}`
+
+  it('of one client get 429 where a search would be needed; a link with its batch’s hint still verifies, also for others there', async () => {
+    const item = await items.bound()
+    const { host, hint } = await searchingHost(createSearchBudget(), createRateLimiter({ limit: 3 }))
     for (let count = 0; count < 3; count++) {
       const reply = await host.request(`/api/verify?${forged}`)
       assert.deepEqual([reply.status, await reply.json()], [200, { verified: false, reason: 'counterfeit' }])
@@ -316,9 +321,24 @@ describe('a client that sent too many forged taps', () => {
       if (!isPage) assert.deepEqual(Object.keys((await refused.json()) as object), ['error'], path)
     }
     for (const path of ['/api/verify', pathOf('GTIN', item)]) {
-      const answered = await host.request(`${path}?b=${batchHint(batch.id)}&${genuine}`)
+      const answered = await host.request(`${path}?b=${hint}&${genuine}`)
       assert.equal(answered.status, 200, path)
     }
+  })
+
+  it('that used up the searches of all clients leave other taps unjudged with 503, and those with a hint as they were', async () => {
+    const item = await items.bound()
+    const { host, hint } = await searchingHost(createSearchBudget({ burst: 0, perSecond: 0 }))
+    const genuine = queryOf(item.tag.next())
+    for (const query of [forged, genuine]) {
+      const answer = await host.request(`/api/verify?${query}`)
+      const { verified, error } = (await answer.json()) as { verified: boolean; error: string }
+      assert.deepEqual([answer.status, answer.headers.get('retry-after'), verified], [503, '1', false])
+      assert.match(error, /^Many forged links are arriving/)
+    }
+    assert.equal((await host.request(`/token/${item.tokenId}?${genuine}`)).status, 503)
+    const answered = await host.request(`/api/verify?b=${hint}&${genuine}`)
+    assert.equal(((await answered.json()) as { verified: boolean }).verified, true)
   })
 })
 

@@ -246,6 +246,7 @@ describe('public product information', () => {
           'readDppById',
           [404, 'ClientErrorResourceNotFound'],
         ],
+        [`/dpps/${id(passportOf(item))}/other`, 'readDppById', [404, 'ClientErrorResourceNotFound']],
         [`/dpps/${id(passportOf(item))}?representation=x`, 'readDppById', [400, 'ClientErrorBadRequest']],
         [
           `/dpps/${id(passportOf(item))}?representation=full&representation=compressed`,
