@@ -1,4 +1,4 @@
-/** Parts of the page of an item that depend on the words of its maker, on its record beside the verdict, or on the theme of its brand. */
+/** The page of an item shows the words of its maker, its owner, and the theme of its brand. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'

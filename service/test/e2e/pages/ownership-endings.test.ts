@@ -1,4 +1,4 @@
-/** The end of an offer by the tap of the owner, and of what the owner signed and did not send (decisions/0037). */
+/** The owner ends an offer by a tap, and voids what was signed and not sent (decisions/0037). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
