@@ -118,7 +118,7 @@ describe('the asset reader by events', () => {
     assert.deepEqual([block.hash, wordOfRecord(asset.record)], [changed.hash, chain.wordAt(2n, changed.hash)])
   })
 
-  /** Reads token 2. Three answers are on their way while the head passes another change; \`last\` comes before the third one arrives. */
+  /** Reads token 2. Three answers are on their way while the head passes another change; `last` comes before the third one arrives. */
   async function readOvertaken(last: (chain: ScriptedChain) => void) {
     const { chain, reader, clock } = await warm([1n, 2n])
     await readNow(chain, reader, 1n)

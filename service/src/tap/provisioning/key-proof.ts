@@ -23,10 +23,16 @@ export async function proveKeys(record: BatchRecord, url: string): Promise<KeyPr
   return { ok: false, error: `${faults.map(({ text }) => text).join(' ')}${remedy}` }
 }
 
-/** Returns the id of the batch whose keys made the tap of this URL; null for none. Its parameters may have any names. */
+/**
+ * Returns the id of the batch whose keys made the tap of this URL, whatever names its parameters have; null for none. Batches are tried one
+ * by one, because several may share a metaRead key.
+ */
 export async function batchOfTap(url: string, batches: readonly TagBatch[]): Promise<string | null> {
-  const { batchId, uid, findings } = await diagnoseTagUrl(url, { batches })
-  return uid !== null && findings.every(({ code }) => code === 'parameter_names') ? batchId : null
+  for (const batch of batches) {
+    const { uid, findings } = await diagnoseTagUrl(url, { batches: [batch] })
+    if (uid !== null && findings.every(({ code }) => code === 'parameter_names')) return batch.id
+  }
+  return null
 }
 
 /** Returns the scheme under which the same master explains the tap, or `null`. */

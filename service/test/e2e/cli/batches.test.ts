@@ -1,7 +1,7 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a tap, and keys that replace others (spec §4.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
@@ -124,6 +124,9 @@ describe('touchstone tag batch import', () => {
 
   it('takes no keys under which a tag of another batch would verify too, however its address is written', async () => {
     const { uid, link, command } = await fleetOf('an10922')
+    const [, sharedMetaKey] = (await readFile(path('an10922.key'), 'utf8')).split('\n')
+    await writeFile(path('beside.key'), `${toHex(randomBytes(16))}\n${sharedMetaKey}\n`, { mode: 0o600 })
+    await inWorld(...command('beside', 'beside.key'))
     await inWorld(...command('own', 'an10922.key'))
     const record = world.components.tagKeys.record('own') ?? assert.fail()
     const { fileKey, metaKey } = await chipKeys(record, hexToBytes(uid))
