@@ -26,7 +26,7 @@ const pruneAgainMs = 60_000
 const endedMs = 300_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
 const recheckAges = [8, 30, 110]
-/** Most seconds back of which a pass looks at the blocks, and those of the first one, because no process may have run before it. */
+/** A pass looks back over two hours at most. The first one looks back over ten minutes, because no process may have run before. */
 const [mostRecheckSeconds, firstRecheckSeconds] = [7_200, 600]
 /** Payments of a removed block that are submitted again at the same time. They share transactions. */
 const atOnce = 50

@@ -149,7 +149,7 @@ export async function openIssuer({
         const known = await readText(path)
         if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
           return change.kind === 'rotate' ? foreignKeys(path) : 'There are no issuer keys yet.'
-        // A copy from before other keys were made is not changed: its new key would have the name of one of those.
+        // An old copy of the file is not changed. A new key in it would have the name of a published one.
         if (known !== null)
           await assertPublished(parseKeys(known, path, await storedIssuerKeys(keyStore)), published, path)
         const next =

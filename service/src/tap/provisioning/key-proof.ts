@@ -24,8 +24,8 @@ export async function proveKeys(record: BatchRecord, url: string): Promise<KeyPr
 }
 
 /**
- * Returns the id of the batch whose keys made the tap of this URL, whatever names its parameters have; null for none. Batches are tried one
- * by one, because several may share a metaRead key.
+ * Returns the id of the batch whose keys made the tap of a URL; null for none. The parameters may have any names. Batches are tried one by
+ * one, because several may share a metaRead key.
  */
 export async function batchOfTap(url: string, batches: readonly TagBatch[]): Promise<string | null> {
   for (const batch of batches) {
