@@ -122,14 +122,13 @@ describe('the changes of state alone', () => {
   const step = (index: number, fromState: number, toState: number) =>
     eventAt(index, { kind: eventKinds.StateChanged, fromState, toState })
   const life = [step(0, 0, 1), step(1, 1, 2), step(2, 2, 3)]
-  const asked = (rows: readonly AssetEvent[], { behind = false, timestamp = 1_900n } = {}) =>
+  const asked = (rows: readonly AssetEvent[] | Error, { behind = false, timestamp = 1_900n } = {}) =>
     createStateChanges({
       store: {
-        changes: async () => ({
-          cursor: { ...block, number: block.number - (behind ? 1n : 0n), time: 1_950n },
-          hashAt: null,
-          rows,
-        }),
+        async changes() {
+          if (rows instanceof Error) throw rows
+          return { cursor: { ...block, number: block.number - (behind ? 1n : 0n), time: 1_950n }, hashAt: null, rows }
+        },
       },
       contract: `0x${'c'.repeat(40)}`,
       log: createLog(() => {}, 'silent'),
@@ -147,4 +146,6 @@ describe('the changes of state alone', () => {
     assert.equal(await asked(life, { timestamp: 2n }), null)
     assert.equal(await asked([]), null)
   })
+
+  it('are not known while the database is away', async () => assert.equal(await asked(new Error('away')), null))
 })

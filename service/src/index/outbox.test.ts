@@ -6,7 +6,7 @@ import { testDatabases } from '../../test/support/database/databases.ts'
 import { until } from '../../test/support/wait.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { retry } from '../lib/async/retry.ts'
-import { outboxStore, trimOutbox, type Place } from './outbox.ts'
+import { matchesFilter, outboxStore, trimOutbox, type Place } from './outbox.ts'
 import { indexStore } from './store.ts'
 import type { Database, Sql } from '../db/database.ts'
 
@@ -126,6 +126,35 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     await trimOutbox(database, 30, BigInt(Math.floor(Date.now() / 1_000)))
     assert.deepEqual(await outbox.after(0n, 10), [])
     assert.deepEqual(await areKnown([await outbox.newest(), aged, ...others]), [true, true, false, false])
+  })
+
+  it('gives of a range the events that a filter names, all of them in their order', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const outbox = outboxStore(database)
+    const kinds = ['REGISTERED', 'TAG_BOUND', 'TRANSFER'] as const
+    await database.query(
+      `insert into outbox (topic, kind, token_id, payload)
+       select 'chain', ($1::text[])[1 + n % 3], n % 4, '{}' from generate_series(1, 24) n`,
+      [[...kinds]],
+    )
+    const all = await outbox.after(0n, 100)
+    for (const filter of [
+      {},
+      { tokenId: 2n },
+      { kinds: ['TRANSFER'] },
+      { kinds: ['TRANSFER', 'REGISTERED'], tokenId: 2n },
+      { kinds: ['TAG_BOUND', 'TRANSFER'] },
+      { topic: 'tap', tokenId: 2n },
+    ] as const) {
+      const page = await outbox.range({ ...filter, after: 0n, upTo: 24n, limit: 100 })
+      const expected = all.filter((event) => matchesFilter(event, filter))
+      assert.deepEqual(
+        page?.events,
+        expected,
+        JSON.stringify(filter, (_, value) => String(value)),
+      )
+    }
   })
 
   it('loses all old events of a busy time, before the table is tidied again', async () => {

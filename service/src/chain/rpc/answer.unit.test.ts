@@ -131,6 +131,13 @@ describe('an error of a provider', () => {
     })
   }
 
+  it('has the data of a revert, also where a client wraps it or puts a word in front', () => {
+    for (const data of ['0x08c379a0', { data: '0x08c379a0' }, 'Reverted 0x08c379a0']) {
+      const error = { code: 3, message: 'execution reverted', data }
+      assert.equal(failureOf(() => parseResults(answer(1, { error }), [1])).data, '0x08c379a0')
+    }
+  })
+
   it('counts against the provider only if the provider is to blame', () => {
     const blames = (kind: RpcErrorKind) => new RpcError(kind, '').isFault
     assert.ok((['fault', 'reset', 'busy', 'too-large'] as const).every(blames))

@@ -156,7 +156,8 @@ describe('the official A2A client', () => {
     let isAway = true
     const signDocument: typeof signer.signDocument = (document) =>
       isAway ? Promise.reject(new Error('the token is away')) : signer.signDocument(document)
-    const agent = await startA2a({ tools, issuer: { signerFor: () => ({ ...signer, signDocument }) } })
+    const present = { ...signer, signDocument }
+    const agent = await startA2a({ tools, issuer: { signerFor: () => present } })
     const signatures = async () =>
       ((await (await fetch(`${agent.url}/.well-known/agent-card.json`)).json()) as Json).signatures?.length
     try {
