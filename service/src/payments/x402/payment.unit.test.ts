@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { checkTimes, decodePayment } from './payment.ts'
+import { channelTerms } from './terms.ts'
 
-const address = `0x${'Ab'.repeat(20)}`
+const address = `0x${'Ab'.repeat(20)}` as const
 const authorization = {
   from: address,
   to: address,
@@ -96,3 +97,18 @@ describe('a payment header', () => {
 function base64JsonText(text: string): string {
   return Buffer.from(text).toString('base64')
 }
+
+describe('a payment channel', () => {
+  it('is opened with a hundred prices, 5 USDC at most, and one price at least', () => {
+    const deposits = [10_000n, 50_001n, 5_000_000n, 7_000_000n].map(
+      (price) => channelTerms([{ address }], price).minDeposit,
+    )
+    assert.deepEqual(deposits, [1_000_000n, 5_000_000n, 5_000_000n, 7_000_000n])
+  })
+
+  it('takes the first account for new ones, and those of accounts before it', () => {
+    const before = `0x${'Ef'.repeat(20)}` as const
+    const { receiverAuthorizers } = channelTerms([{ address }, { address: before }], 1n)
+    assert.deepEqual(receiverAuthorizers, [address, before])
+  })
+})

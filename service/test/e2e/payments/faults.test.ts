@@ -346,7 +346,15 @@ describe('a remote facilitator', () => {
     await degraded.close()
   })
 
-  for (const name of ['status500', 'garbage', 'hang', 'gone', 'blames', 'redirect'] satisfies FacilitatorFault[]) {
+  for (const name of [
+    'status500',
+    'garbage',
+    'hang',
+    'gone',
+    'flood',
+    'blames',
+    'redirect',
+  ] satisfies FacilitatorFault[]) {
     it(`${name} on verify: 503 payment_unavailable, and the same header pays later`, async () => {
       const payment = await longLived()
       facilitator.set(name, 'verify')

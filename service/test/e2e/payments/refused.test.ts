@@ -69,6 +69,11 @@ describe('a payment that differs from the offer', () => {
     ],
     ['a signature of 64 bytes', () => sign(payer, {}, { signature: `0x${'11'.repeat(64)}` }), 'invalid_signature'],
     ['a signature of 2 kB', () => sign(payer, {}, { signature: `0x${'11'.repeat(2_000)}` }), 'invalid_signature'],
+    [
+      'a signature that ends as one of a wallet that is not deployed',
+      () => sign(payer, {}, { signature: `0x${'11'.repeat(100)}${'6492'.repeat(16)}` }),
+      'invalid_signature',
+    ],
     ['an authorization that has expired', () => sign(payer, { validBefore: now() - 1n }), 'authorization_expired'],
     ['one that is about to', () => sign(payer, { validBefore: now() + 4n }), 'authorization_expired'],
     ['one that has not begun', () => sign(payer, { validAfter: now() + 100n }), 'authorization_not_yet_valid'],

@@ -5,6 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createBook } from '../../../src/payments/book.ts'
+import { hiddenLogs } from '../../support/fault-rpc.ts'
 import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale, type Opened } from '../../support/payments/gateway.ts'
 
@@ -86,10 +87,12 @@ describe('a stranger submits it after its transfer has failed', () => {
     assert.equal(await charged(), price)
   })
 
-  it('nothing is said of it while the chain cannot be read', async () => {
-    world.payFaults.set('die')
-    for (const answer of [await buy(gateway.url, token, payment), { body: await status() }])
-      assert.equal(answer.body['error'], 'settlement_pending')
+  it('nothing is said of it while the chain cannot be read, or does not show by what it was paid', async () => {
+    for (const fault of ['die', hiddenLogs] as const) {
+      world.payFaults.set(fault)
+      for (const answer of [await buy(gateway.url, token, payment), { body: await status() }])
+        assert.equal(answer.body['error'], 'settlement_pending')
+    }
     await world.heal()
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
   })

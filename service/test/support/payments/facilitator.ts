@@ -9,7 +9,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { GatewayWorld } from './gateway.ts'
 
 type Path = 'verify' | 'settle' | 'supported'
-/** lost: the work is done, but its answer is never sent. lie: `success` without any work. */
+/** lost: the work is done, but its answer is never sent. lie: `success` without any work. flood: the same with more than 64 kB. */
 export type FacilitatorFault =
   | 'none'
   | 'status500'
@@ -18,6 +18,7 @@ export type FacilitatorFault =
   | 'gone'
   | 'lost'
   | 'lie'
+  | 'flood'
   | 'blames'
   | 'redirect'
 
@@ -81,6 +82,7 @@ const tell: Readonly<Record<FacilitatorFault, (response: ServerResponse, work: (
   gone: (response) => response.destroy(),
   lost: async (response, work) => (await work(), response.destroy()),
   lie: (response) => response.end('{"success":true,"isValid":true,"transaction":"0x12","network":"eip155:84532"}'),
+  flood: (response) => response.end(JSON.stringify({ isValid: true, success: true, more: ' '.repeat(65_536) })),
   blames: (response) => response.end('{"isValid":false,"invalidReason":"something_new","success":false}'),
   redirect: (response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
 }
