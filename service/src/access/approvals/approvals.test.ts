@@ -5,6 +5,7 @@ import { testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf, insertAsset, insertOperation } from '../../../test/support/index/rows.ts'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../db/audit.ts'
 import type { Database } from '../../db/database.ts'
+import { ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { apiKeyStore, newApiKey } from '../api-keys.ts'
@@ -115,6 +116,7 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await refusal(approvals.approve(id, by(asking))), 'own')
       assert.equal(await refusal(approvals.approve(id, by(younger))), 'young')
       assert.equal(await refusal(approvals.approve(id, by(ended))), 'gone')
+      assert.equal(await refusal(approvals.reject(id, by(ended))), 'gone')
       assert.equal(await refusal(approvals.approve(id, by(branded, ['Acme']))), 'unknown')
       assert.equal(await refusal(approvals.approve('nothing00000', by(older))), 'unknown')
       assert.equal(await statusOf(id), 'PENDING')
@@ -327,6 +329,20 @@ for (const { name, open, skip } of testDatabases())
         const late = (other: Approvals) => other.request({ act: 'recycle', subject: '8' }, third)
         await approvedDuring('8', on, reached.promise, late, passed.resolve)
       })
+    })
+
+    it('of an act on chain are neither taken nor carried out by a process without the chain', async () => {
+      const id = await askedToRecycle('51', onChain({}))
+      await assert.rejects(approvals.request({ act: 'recycle', subject: '52' }, asker), /cannot be asked for here/)
+      assert.equal(await refusal(approvals.approve(id, second)), 'elsewhere')
+      assert.equal(await statusOf(id), 'PENDING')
+      const away = onChain({ carryOut: () => Promise.reject(new ServiceError('CHAIN_UNAVAILABLE', 'no provider')) })
+      assert.ok((await away.approve(id, second)).ok)
+      await database.query("update approval set taken_at = taken_at - interval '1 hour' where id = $1", [id])
+      await approvals.resume()
+      assert.equal(await statusOf(id), 'APPROVED')
+      await onChain({ carryOut: async () => ({ ok: false, isFinal: true, message: 'it is gone' }) }).resume()
+      assert.deepEqual(await approvals.find(id).then((it) => [it?.status, it?.failure]), ['FAILED', 'it is gone'])
     })
 
     it('are all carried out in turn, also behind many that cannot be done yet', async () => {

@@ -27,7 +27,7 @@ const sent = (message: object, configuration?: object): Call => {
   const params = { message, ...(configuration && { configuration }) }
   return { rpc: ['SendMessage', params], rest: ['POST', '/message:send', params] }
 }
-const part = (one: object) => sent({ ...user, parts: [one] })
+const part = (one: object | null) => sent({ ...user, parts: [one] })
 const got = (rpc: Call['rpc'], path: string): Call => ({ rpc, rest: ['GET', path] })
 const posted = (rpc: Call['rpc'], path: string, body?: object): Call => ({
   rpc,
@@ -48,6 +48,7 @@ describe('an error of the A2A agent', () => {
   const cases: Readonly<Record<keyof typeof errors, Readonly<Record<string, () => Call>>>> = {
     TASK_NOT_FOUND: {
       'an unknown task': () => got(['GetTask', { id: unknown }], `/tasks/${unknown}`),
+      'an id that is no text in percent-encoding': () => got(['GetTask', { id: '%ff' }], '/tasks/%ff'),
       'a message to an unknown task': () => sent({ ...user, taskId: unknown }),
     },
     TASK_NOT_CANCELABLE: {
@@ -74,6 +75,7 @@ describe('an error of the A2A agent', () => {
       'a file': () => part({ raw: 'AAAA', mediaType: 'image/png' }),
       'a file by its address': () => part({ url: 'https://client.example/a.png' }),
       'text of another media type': () => part({ text: '42', mediaType: 'text/html' }),
+      'a media type that is no text': () => part({ text: '42', mediaType: 1 }),
     },
     INVALID_PARAMS: {
       'a message without id': () => sent({ ...user, messageId: '' }),
@@ -81,11 +83,24 @@ describe('an error of the A2A agent', () => {
       'a message without parts': () => sent({ ...user, parts: [] }),
       'a part of the old form': () => part({ kind: 'file', file: {} }),
       'a part that is two': () => part({ text: '42', data: {} }),
+      'a part that is no object': () => part(null),
+      'a text that is a number': () => part({ text: 42 }),
+      'a configuration that is a list': () => sent(user, []),
+      'a configuration with a negative length': () => sent(user, { historyLength: -1 }),
+      'a wait that is a text': () => sent(user, { returnImmediately: 'no' }),
       'no message': () => posted(['SendMessage', {}], '/message:send', {}),
       'a context unlike its task’s': () => sent({ ...user, taskId: waiting, contextId: 'another' }),
       'a negative length': () => got(['GetTask', { id: ended, historyLength: -1 }], `/tasks/${ended}?historyLength=-1`),
       'a page of no size': () => got(['ListTasks', { pageSize: 0 }], '/tasks?pageSize=0'),
       'a state that there is not': () => got(['ListTasks', { status: 'done' }], '/tasks?status=done'),
+      'a list with a negative length': () => got(['ListTasks', { historyLength: -1 }], '/tasks?historyLength=-1'),
+      'a context too long': () => {
+        const contextId = 'x'.repeat(257)
+        return got(['ListTasks', { contextId }], `/tasks?contextId=${contextId}`)
+      },
+      'artifacts that are neither': () => got(['ListTasks', { includeArtifacts: 'x' }], '/tasks?includeArtifacts=x'),
+      'a time that is none': () => got(['ListTasks', { statusTimestampAfter: 'x' }], '/tasks?statusTimestampAfter=x'),
+      'a task with an id too long': () => got(['GetTask', { id: 'x'.repeat(257) }], `/tasks/${'x'.repeat(257)}`),
       'a page that is not ours': () => got(['ListTasks', { pageToken: 'x' }], '/tasks?pageToken=x'),
       'an id too long': () => sent({ ...user, contextId: 'x'.repeat(257) }),
     },

@@ -130,6 +130,12 @@ describe('the lifecycle by mutations', () => {
       /not the claimant/,
     )
     refusalOf(await step('claimProduct', { ...input, ...signed, picc: 'f' }), 'picc', /32 hex digits/)
+    refusalOf(await step('claimProduct', { ...input, ...signed, cmac: `${tap.cmac}0` }), 'cmac', /16 hex digits/)
+    refusalOf(
+      await step('claimProduct', { ...input, ...signed, deadline: '1960-01-01T00:00:00Z' }),
+      'deadline',
+      /is an instant/,
+    )
     const used = await world.components.database.query('select 1 from tap where uid = $1', [tag.uid])
     assert.deepEqual(used, [], 'the tap is still fresh')
     const foreign = (await activated()).tag.next()
