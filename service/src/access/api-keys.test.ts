@@ -191,6 +191,13 @@ for (const { name, open, skip } of testDatabases())
       assert.match((await keys.list()).find((one) => one.id === id)?.lastUsedAt ?? '', /Z$/)
     })
 
+    it('are accepted although the database does not note their use', async () => {
+      const { text } = await make()
+      const unnoted = { find: keys.find, touch: () => Promise.reject(new Error('read-only')) }
+      const authenticate = createKeyAuthentication({ keys: unnoted, attempts: undefined, log })
+      assert.ok((await authenticate(`Bearer ${text}`, '192.0.2.1', '192.0.2.1')).ok)
+    })
+
     it('cannot be guessed for ever: unknown ones draw on a budget of the client', async () => {
       const { text } = await make()
       const { ask, clock, counts } = asking(3)

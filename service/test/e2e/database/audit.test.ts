@@ -11,7 +11,7 @@ import { openOwnDatabase, noPostgres, testDatabases } from '../../support/databa
 import { testFolder } from '../../support/folder.ts'
 import { apiKeyStore, newApiKey } from '../../../src/access/api-keys.ts'
 import { appendAudit, auditHead, auditText, readAudit, verifyAudit } from '../../../src/db/audit.ts'
-import { auditHeadFile, createHeadSigner, openHead, readHeads } from '../../../src/app/audit-heads.ts'
+import { auditHeadFile, createHeadSigner, openHead, readHeads, signHead } from '../../../src/app/audit-heads.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
@@ -147,6 +147,32 @@ for (const { name, open, skip } of testDatabases())
         opened.map(({ ok }) => ok),
         [true, true, true],
       )
+    })
+
+    it('has no signed head of another key, or of another purpose, and none is signed behind such a line', async () => {
+      const path = auditHeadFile(testFolder())
+      const [issuer, other] = await Promise.all(
+        [0, 1].map(() => openIssuer({ folder: join(testFolder(), 'keys'), signing: true })),
+      )
+      assert.ok(issuer && other)
+      const did = 'did:web:test'
+      const lines: string[] = []
+      const signer = createHeadSigner({ database, issuer, did, path, log: createLog((line) => lines.push(line)) })
+      await signer.sign(0)
+      const head = await auditHead(database)
+      const claims = { iat: 0, seq: head.seq.toString(), hash: head.hash }
+      const forged = [
+        await signHead(other, did, head, 0),
+        await issuer.listSignerFor(did).signJws({ typ: 'vc+jwt' }, claims),
+        'eyJhbGciOiJFUzI1NiIsImtpZCI6ImtleS05In0.e30.AA',
+      ]
+      for (const [index, line] of forged.entries()) {
+        assert.deepEqual(await openHead(line ?? '', issuer.keys()), { ok: false, because: 'forged' })
+        await appendFile(path, `${line}\n`)
+        await signer.sign((index + 2) * 86_400_000)
+        assert.match(lines.at(-1) ?? '', /"level":"error".*not of this issuer/)
+        assert.equal((await readHeads(path)).length, index + 2)
+      }
     })
 
     it('is signed once a day by processes that share a data folder, and none cuts the line of another', async () => {

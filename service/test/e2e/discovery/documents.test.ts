@@ -145,7 +145,10 @@ describe('discovery', () => {
   it('serves the same description on the gateway', async () => {
     const [here, there] = await Promise.all([world.get('/openapi.json'), fetch(`${world.urls.gateway}/openapi.json`)])
     assert.equal(await there.text(), await here.text())
-    assert.equal(`W/${there.headers.get('etag')}`, here.headers.get('etag')) // weak: this one is compressed
+    const etag = there.headers.get('etag') ?? ''
+    assert.equal(`W/${etag}`, here.headers.get('etag')) // weak: this one is compressed
+    const unchanged = await fetch(`${world.urls.gateway}/openapi.json`, { headers: { 'If-None-Match': etag } })
+    assert.deepEqual([unchanged.status, await unchanged.text()], [304, ''])
   })
 
   for (const path of ['/llms.txt', '/llms-full.txt'])

@@ -20,7 +20,7 @@ import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
-const log = createLog(() => {}, 'silent')
+const quiet = createLog(() => {}, 'silent')
 const opened = new AsyncDisposableStack()
 let world: World
 before(async () => {
@@ -37,7 +37,7 @@ it('answers the first request that a listener accepts, however early', async () 
   const port = await freePort()
   const settings = { ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port) }
   let open = false
-  const starting = startService(readConfig(settings), log).finally(() => (open = true))
+  const starting = startService(readConfig(settings), quiet).finally(() => (open = true))
   let answered: number | undefined
   let early = false
   for (let tries = 0; tries < 20_000 && answered === undefined; tries += 1) {
@@ -58,7 +58,7 @@ it('answers the first request that a listener accepts, however early', async () 
 
 describe('the limit of keyless reads', () => {
   /** Serves the components of the world once more with other limits. */
-  async function readerOf(env: Record<string, string>) {
+  async function readerOf(env: Record<string, string>, log = quiet) {
     const config = readConfig({ ...world.settings, ...env })
     const limits = opened.use(await openLimits(config, log))
     const { components, urls } = world
@@ -103,13 +103,27 @@ describe('the limit of keyless reads', () => {
     assert.deepEqual(await statuses(proxied, '203.0.113.1', '203.0.113.2', '203.0.113.1'), [404, 404, 429])
     assert.deepEqual(await statuses(proxied, '2001:db8::1', '2001:db8::ffff:2', '2001:db8:0:1::1'), [404, 429, 404])
   })
+
+  it('is one for all clients of a trusted proxy that names none, which the log says once', async () => {
+    const lines: string[] = []
+    const env = { RATE_LIMIT_ASSET: '1', TRUSTED_PROXIES: '127.0.0.1' }
+    const read = await readerOf(
+      env,
+      createLog((line) => lines.push(line)),
+    )
+    const statuses = []
+    for (const client of ['unknown', '_hidden'])
+      statuses.push((await read('/api/asset/999', { 'X-Forwarded-For': client })).status)
+    assert.deepEqual(statuses, [404, 429])
+    assert.equal(lines.filter((line) => line.includes('names no address in X-Forwarded-For')).length, 1)
+  })
 })
 
 it('ends the subscription of an A2A client when it stops, and does not wait for it', async () => {
   const config = readConfig(world.settings)
-  const limits = opened.use(await openLimits(config, log))
+  const limits = opened.use(await openLimits(config, quiet))
   const { components, urls } = world
-  const host = await hosts.verification({ config, components, urls, limits, metrics: undefined, log })
+  const host = await hosts.verification({ config, components, urls, limits, metrics: undefined, log: quiet })
   const { port, close } = await listen({ name: 'a host', host: '127.0.0.1', port: 0, onRequest: host.onRequest })
   const headers = { 'A2A-Version': '1.0', 'Content-Type': 'application/json' }
   const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'verify' }] }
