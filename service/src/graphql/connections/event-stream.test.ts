@@ -93,6 +93,17 @@ describe('an event stream of GraphQL', { skip: noPostgres }, () => {
     assert.match(await (await request({ query: verified, key: text })).text(), /^event: next\ndata: .*FORBIDDEN/m)
   })
 
+  it('ends with an error as its last result where the database was restored from before the last event', async () => {
+    const { events, ended } = subscribe<Verified>(world.connectStream(), verified)
+    await subscribed(1)
+    await tap()
+    await until(() => events.length > 0)
+    await database.exec('truncate outbox restart identity')
+    assert.match(JSON.stringify([events, await ended]), /EVENTS_GONE/)
+    await subscribed(0)
+    await until(() => world.connections.count() === 0)
+  })
+
   it('is what curl prints, line by line', async (t) => {
     const headers = ['-H', 'Accept: text/event-stream', '-H', `Authorization: Bearer ${world.key}`]
     const url = `${world.httpUrl}/graphql?query=${encodeURIComponent(verified)}`
