@@ -247,6 +247,20 @@ for (const { name, open, skip } of testDatabases())
       assert.ok(world.lines.some((line) => line.includes('the contract refuses a voucher')))
     })
 
+    it('leaves the vouchers of an account that is not configured, which the log says, to a process that has it', async () => {
+      await sell(6)
+      const accounts = [attestationKey()] as const
+      const other = await world.open({
+        channels: { store: world.channels, accounts, claimUnits: 1n, intervalMs: 3_600_000 },
+      })
+      await other.claim()
+      assert.equal(await earned(), 0n)
+      assert.ok(world.lines.some((line) => /"level":"error".*an account that is not configured/.test(line)))
+      await other.close()
+      await gateway.claim()
+      assert.equal(await earned(), 6n * price)
+    })
+
     it('a provider that fails, or an account without ether, leaves everything for the next pass', async () => {
       await sell(5)
       world.payFaults.set({ name: 'rpc-error', methods: ['eth_call'] })
