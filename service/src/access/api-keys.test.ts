@@ -193,7 +193,7 @@ for (const { name, open, skip } of testDatabases())
 
     it('are accepted although the database does not note their use', async () => {
       const { text } = await make()
-      const unnoted = { find: keys.find, touch: () => Promise.reject(new Error('read-only')) }
+      const unnoted = { ...keys, touch: () => Promise.reject(new Error('read-only')) }
       const authenticate = createKeyAuthentication({ keys: unnoted, attempts: undefined, log })
       assert.ok((await authenticate(`Bearer ${text}`, '192.0.2.1', '192.0.2.1')).ok)
     })

@@ -9,7 +9,7 @@ import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { createPaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { readContract } from '../../support/contract.ts'
-import { hiddenLogs, type Fault } from '../../support/fault-rpc.ts'
+import { hiddenLogs } from '../../support/fault-rpc.ts'
 import { startFacilitator } from '../../support/payments/facilitator.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
@@ -121,6 +121,17 @@ describe('between check and settlement', () => {
     await gateway.close()
   })
 
+  for (const fault of [hiddenLogs, { name: 'null-result', methods: ['eth_getTransactionReceipt'] } as const])
+    it(`a stranger submits it, which a provider with ${fault.name} does not show: 503 until it does, charged once`, async () => {
+      const payment = await sign(payer)
+      const gateway = await interrupted(async () => (await world.submit(payment), world.payFaults.set(fault)))
+      const { status, body } = await buy(gateway.url, token, payment)
+      assert.deepEqual([status, body.error], [503, 'settlement_pending'])
+      await world.heal()
+      assert.deepEqual([(await buySettled(gateway.url, token, payment)).status, await charged()], [200, price])
+      await gateway.close()
+    })
+
   it('a stranger submits it before the payment came in: no proof, because it may have paid another service', async () => {
     const gateway = await world.open()
     const payment = await sign(payer)
@@ -128,26 +139,6 @@ describe('between check and settlement', () => {
     assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
     await gateway.close()
   })
-})
-
-describe('a provider that shows that the nonce is used, and not by what', () => {
-  for (const [what, fault] of [
-    ['hides the log', hiddenLogs],
-    ['has no receipt', { name: 'null-result', methods: ['eth_getTransactionReceipt'] }],
-  ] satisfies [string, Fault][])
-    it(`${what}: 503 settlement_pending until it shows it, then the proof, charged once`, async () => {
-      const payment = await sign(payer)
-      const gateway = await world.open({ ledger: onDemand, deadlines: { settleMs: 2_000 } })
-      await stored(payment)
-      await world.submit(payment)
-      world.payFaults.set(fault)
-      const answer = await buy(gateway.url, token, payment)
-      assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
-      await world.heal()
-      isKept(await buySettled(gateway.url, token, payment))
-      assert.equal(await charged(), price)
-      await gateway.close()
-    })
 })
 
 describe('after a crash', () => {

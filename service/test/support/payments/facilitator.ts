@@ -9,7 +9,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { GatewayWorld } from './gateway.ts'
 
 type Path = 'verify' | 'settle' | 'supported'
-/** lost: the work is done, but its answer is never sent. lie: `success` without any work. flood: the same with more than 64 kB. */
+/** lost: the work is done, but its answer is never sent. lie: `success` without any work. */
 export type FacilitatorFault =
   | 'none'
   | 'status500'
@@ -18,6 +18,7 @@ export type FacilitatorFault =
   | 'gone'
   | 'lost'
   | 'lie'
+  /** It is a lie of more than 64 kB. */
   | 'flood'
   | 'blames'
   | 'redirect'
