@@ -22,7 +22,7 @@ if (lacks !== null) {
 const folders = [
   'service/src/{access,tap,index,graphql,payments,passport}/**/*',
   'service/test/e2e/{index,tap,graphql,payments}/**/!(away)',
-  'service/test/e2e/database/!(audit|away|backup|disk-full|failover|pgbouncer|privacy|read-replica)',
+  'service/test/e2e/database/!(audit|away|backup|backup-lines|disk-full|failover|pgbouncer|privacy|read-replica)',
 ]
 const files = (given.length > 0 ? given : globSync(folders.map((folder) => `${folder}.test.ts`)))
   .filter((file) => given.length > 0 || /\/database\/(?:databases|citus)\.ts/.test(readFileSync(file, 'utf8')))
