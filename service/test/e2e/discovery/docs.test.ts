@@ -36,7 +36,6 @@ describe('the documentation', () => {
   const folder = testFolder()
   let service: Awaited<ReturnType<typeof startDev>>
   let shell: Shell
-  const variables: Record<string, string> = {}
   /** Output of each command, for the pages that repeat it. */
   const outputs = new Map<string, string>()
   before(async () => {
@@ -70,7 +69,7 @@ describe('the documentation', () => {
     const origin = service.urls.verification
     const tap = async (uid: string, ...options: string[]) => {
       const command = ['touchstone tag emulate --batch demo --uid', uid, ...options, '--tap'].join(' ')
-      return (await shell.run(command, {})).stdout.trim()
+      return (await shell.run(command)).stdout.trim()
     }
     const [bound, activated, claimed] = ['0444454D4F0001', '0444454D4F0002', '0444454D4F0004']
     assert.equal(await decide(await tap(activated), origin), 'sell')
@@ -93,26 +92,21 @@ describe('the documentation', () => {
     await forger.close()
   })
 
-  /** Returns what the command printed. A file that it writes, and a variable that it sets, are for later commands. */
+  /** Returns what the command printed. A file that it writes is for later commands. */
   async function outputOf(command: string): Promise<string> {
     assert.match(
       command,
-      /^(curl|(node_modules\/\.bin\/)?touchstone|printf|export|cat) /,
+      /^(curl|(node_modules\/\.bin\/)?touchstone|printf|cat) /,
       'a block without a language holds commands only',
     )
     const known = outputs.get(command)
     if (known !== undefined) return known
-    const [, variable] = /^export (\w+)=/.exec(command) ?? []
     const here = Object.entries(places)
-      .reduce(
-        (line, [address, host]) => line.replaceAll(address, service.urls[host]),
-        variable === undefined ? command : `${command}; printf %s "$${variable}"`,
-      )
+      .reduce((line, [address, host]) => line.replaceAll(address, service.urls[host]), command)
       .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${service.urls.verification} `)
       .replace(/^curl (-s )?/, 'curl -sS --max-time 120 ')
-    const { stdout, stderr } = await shell.run(here, variables)
-    if (variable !== undefined) variables[variable] = stdout
-    const shown = variable === undefined && stdout !== '' ? stdout : stderr // besides its output a command prints its progress
+    const { stdout, stderr } = await shell.run(here)
+    const shown = stdout !== '' ? stdout : stderr // besides its output a command prints its progress
     const printed = Object.entries(places)
       .reduce((text, [address, host]) => named(text, service.urls[host], address), shown)
       .replaceAll(folder, '/srv/touchstone')

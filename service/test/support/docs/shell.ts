@@ -43,11 +43,10 @@ export async function startShell(env: Readonly<{ DATA_DIR: string }>, folder: st
   const { port } = server.address() as AddressInfo
 
   return {
-    /** Runs one line. `variables` are those that earlier lines have set. */
-    run: (line: string, variables: Readonly<Record<string, string>>) =>
+    run: (line: string) =>
       promisify(execFile)('/bin/bash', ['-c', `${functions(port)}\n${line}`], {
         cwd: folder,
-        env: { ...inherited, ...env, ...variables },
+        env: { ...inherited, ...env },
         timeout: 300_000,
         maxBuffer: 64 * 1024 * 1024,
       }),
