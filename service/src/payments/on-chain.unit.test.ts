@@ -1,4 +1,4 @@
-/** The search for the transfer of a payment on a long chain (spec §4.8): providers serve the logs of 2,000 blocks at once. */
+/** The search for the transfer of a payment on a long chain (spec §4.8). Providers serve the logs of 2,000 blocks at once. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { encodeEventTopics, pad, toHex } from 'viem/utils'
@@ -15,7 +15,7 @@ const payment = { from: from ?? asset, to: to ?? asset, value: 10_000n, validAft
 const [head, came] = [30_000_000n, 29_995_500n]
 const [transaction, hash] = [5n, 6n].map((number) => toHex(number, { size: 32 }))
 
-/** Returns what is said of a payment that was used in this block, and the ranges of blocks whose logs were asked for. */
+/** Returns the status of a payment that was used in this block, and the ranges of blocks that were asked for. */
 async function search(block: bigint) {
   const asked: bigint[][] = []
   const place = { address: asset, transactionHash: transaction, blockHash: hash }
