@@ -15,7 +15,7 @@ const payment = { from: from ?? asset, to: to ?? asset, value: 10_000n, validAft
 const [head, came] = [30_000_000n, 29_995_500n]
 const [transaction, hash] = [5n, 6n].map((number) => toHex(number, { size: 32 }))
 
-/** Returns the status of a payment that was used in this block, and the ranges of blocks that were asked for. */
+/** Returns the status of a payment that was used in this block, and the ranges of blocks asked for. */
 async function search(block: bigint) {
   const asked: bigint[][] = []
   const place = { address: asset, transactionHash: transaction, blockHash: hash }

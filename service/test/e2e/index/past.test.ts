@@ -212,7 +212,8 @@ for (const { name, open, skip } of testDatabases())
         { initiatedAfter: middle?.timestamp },
         { initiatedBefore: middle?.timestamp },
       ])
-        for (const status of [null, 'CONFIRMED', 'FAILED'])
+        // An offer fails now by the clock, and at a block by the time of that block.
+        for (const status of [null, 'CONFIRMED'])
           assert.deepEqual(
             await pagesOf({ filter, status, block: { number: Number(block?.number) } }),
             await pagesOf({ filter, status }),
