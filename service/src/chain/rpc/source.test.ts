@@ -131,6 +131,7 @@ describe('the chain over one provider', () => {
     'status500',
     'batch-drop',
     'batch-duplicate',
+    'batch-extra',
   ] as const)
     it(`sends smaller batches where large ones get ${name}, and no large ones any more`, async () => {
       const { source } = sourceOver([first.url], patient)

@@ -76,6 +76,24 @@ describe('the trace of a request', () => {
       )
   })
 
+  it('links to the trace of a request whose work it shares', async () => {
+    const { tag } = await product()
+    const ids = Array.from({ length: 12 }, (_, n) => `shared-${n}`)
+    const taps = ids.map((id) => {
+      const { picc, cmac } = tag.next()
+      return world.get(`/api/verify?picc=${picc}&cmac=${cmac}`, { headers: { 'x-request-id': id } })
+    })
+    for (const answer of await Promise.all(taps)) await answer.text()
+    const traces = await Promise.all(ids.map((id) => collector.trace(isOf(id))))
+    const known = new Set(traces.map((spans) => rootOf(spans).traceId))
+    const linked = traces.flatMap((spans) => spans.flatMap(({ links }) => links.map(({ traceId }) => traceId)))
+    assert.ok(linked.length > 0)
+    assert.deepEqual(
+      linked.filter((id) => !known.has(id)),
+      [],
+    )
+  })
+
   it('is all that the collector learns: no key, cryptogram, id, address or value', async () => {
     const { tokenId, tag, hash } = await product()
     const taps = [tag.next(), tag.next()]
