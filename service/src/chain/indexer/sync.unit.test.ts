@@ -72,38 +72,6 @@ describe('an index of which no block is on the chain any more', () => {
   })
 })
 
-describe('an index that is far behind', () => {
-  it('asks a provider that fails at the finalized block once a minute, not at every step', async () => {
-    let asked = 0
-    const at = (number: bigint): Block => ({ ...own, number, hash: `0x${encodeWord(number)}` })
-    const source = {
-      head: () => Promise.resolve(at(1_000n)),
-      finalized: () => {
-        asked += 1
-        return Promise.reject(chainUnavailable('no answer in time'))
-      },
-    }
-    const sync = createSync(
-      {
-        source: source as unknown as RetryingSource,
-        store: { apply: () => Promise.resolve(true) } as unknown as IndexStore,
-        backfill: { ranges: () => assert.fail('nothing is known to be final') },
-        readBlocks: ({ number }) => Promise.resolve({ blocks: [], events: [], to: at(number + 64n) }),
-        startBlock: 0n,
-        confirmations: 0n,
-        seen: { head: null, rewound: null },
-        onMove: () => {},
-        isOver: () => false,
-        now: () => 0,
-        log: createLog(() => {}, 'silent'),
-      },
-      { epoch: 1n, cursor },
-    )
-    for (let step = 0; step < 5; step += 1) assert.equal(await sync.step(), 'more to do')
-    assert.deepEqual([asked, sync.cursor().number], [1, 7n + 5n * 64n])
-  })
-})
-
 /** A sync over blocks by number, and the steps that it writes. */
 function syncOver(
   chain: { head: Block; kept: readonly Block[] },
@@ -145,6 +113,29 @@ function syncOver(
   return { sync, applied }
 }
 const numbered = (number: bigint): Block => ({ ...own, number, hash: `0x${encodeWord(number)}` })
+
+describe('an index that is far behind', () => {
+  it('asks a provider that fails at the finalized block once a minute, not at every step', async () => {
+    let asked = 0
+    const head = numbered(1_000n)
+    const source = {
+      head: () => Promise.resolve(head),
+      finalized: () => {
+        asked += 1
+        return Promise.reject(chainUnavailable('no answer in time'))
+      },
+    }
+    const { sync } = syncOver(
+      { head, kept: [] },
+      {
+        source: source as unknown as RetryingSource,
+        readBlocks: ({ number }) => Promise.resolve({ blocks: [], events: [], to: numbered(number + 64n) }),
+      },
+    )
+    for (let step = 0; step < 5; step += 1) assert.equal(await sync.step(), 'more to do')
+    assert.deepEqual([asked, sync.cursor().number], [1, 7n + 5n * 64n])
+  })
+})
 
 describe('an index above the head of its chain', () => {
   it('goes back to the head once that has stayed lower for longer than a provider lags', async (t) => {

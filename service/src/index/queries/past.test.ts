@@ -61,14 +61,14 @@ for (const { name, open, skip } of testDatabases())
 
     it('are not read at a block that another one has replaced, nor where too much has changed since', async () => {
       const block = await blockAt(10)
-      const gone = { ...block, hash: b }
+      const replaced = { ...block, hash: b }
       const list = { by: 'created', descending: true, after: null, limit: 10 } as const
       const page = { condition: { kind: 'and', of: [] }, ...list } as const
-      const asked = [{ tokenId: 1n, at: gone }]
+      const asked = [{ tokenId: 1n, at: replaced }]
       await assert.rejects(past.products(asked), { code: 'CHAIN_UNAVAILABLE' })
       await assert.rejects(past.transfers(asked), { code: 'CHAIN_UNAVAILABLE' })
-      await assert.rejects(past.page(gone, page), { code: 'CHAIN_UNAVAILABLE' })
-      await assert.rejects(past.count(gone, page.condition), { code: 'CHAIN_UNAVAILABLE' })
+      await assert.rejects(past.page(replaced, page), { code: 'CHAIN_UNAVAILABLE' })
+      await assert.rejects(past.count(replaced, page.condition), { code: 'CHAIN_UNAVAILABLE' })
       const [small, enough] = [1, 20_000].map((mostOfTokens) => pastStore(database, { mostOfTokens }))
       assert.deepEqual([await small?.page(block, page), await small?.count(block, page.condition)], [null, null])
       assert.equal(await enough?.count(block, page.condition), 2)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { zeroAddress } from '@touchstone/verdict'
 import { createWriter, type Writer } from '../../../src/chain/transactions/writer.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
 import { chainUnavailable } from '../../../src/lib/errors.ts'
@@ -119,8 +120,7 @@ describe('touchstone tag import', () => {
   it('mints nothing for an owner whom the contract refuses, and keeps nothing of it', async () => {
     const rows = ['uid', uidOf(6)]
     const next = await nextToken()
-    const nobody = `0x${'0'.repeat(40)}`
-    assert.deepEqual(await imported(rows, ['--mint', '--to', nobody]), [
+    assert.deepEqual(await imported(rows, ['--mint', '--to', zeroAddress]), [
       '1 refused',
       'refused,An address is needed where none was given.',
     ])
