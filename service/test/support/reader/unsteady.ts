@@ -51,6 +51,7 @@ export function createTurns() {
       proof: inTurn(source.proof),
     }),
     async alone(make: () => Promise<unknown>): Promise<void> {
+      while (making !== undefined) await making
       const { promise, resolve } = Promise.withResolvers<void>()
       making = promise
       if (reads > 0) await new Promise<void>((done) => (quiet = done))
