@@ -6,17 +6,22 @@ import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import type { Payment } from '../x402/payment.ts'
 
-/** An account is blocked for ten minutes, a wallet for a day. A kind of wallet for ten minutes after its second failure. */
+/** An account is blocked for ten minutes, a wallet for a day. */
 const accountBlockMs = 600_000
 const walletBlockMs = 86_400_000
+/**
+ * A kind of wallet is blocked for ten minutes after two failures more than it had recent sales. A sale brings the price in, which covers a
+ * loss. Otherwise two wallets of a common kind would keep all others out.
+ */
 const kindFailures = 2
+const mostSales = 20
 /** Transfers of one kind of wallet that may be in flight at the same time. */
 const kindInFlight = 2
 
 /** `codeHash` is that of the payer's wallet; undefined for an account without code. */
 export type Exposed = { readonly payment: Payment; readonly codeHash: Hex | undefined }
 /** Ends the exposure of one payment. `failed`: its transfer was mined and moved nothing. */
-type Leave = (failed: boolean) => void
+type Leave = (ended: 'paid' | 'failed' | 'other') => void
 /** `reading` is one read of the balance for all payments that wait. A payment that ends meanwhile makes it void. */
 type Payer = { inFlight: number; reserved: bigint; spendable: bigint | null; reading?: Promise<bigint> | undefined }
 
@@ -25,7 +30,10 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
   const payers = new Map<Hex, Payer>()
   const kinds = new Map<Hex, number>()
   const blocked = new LRUCache<Hex, true>({ max: 100_000 })
+  /** Failures of kinds of wallets, less their sales. */
   const failures = new LRUCache<Hex, number>({ max: 10_000, ttl: accountBlockMs })
+  /** Wallets that have bought and never failed since. */
+  const customers = new LRUCache<Hex, true>({ max: 100_000 })
   let waiting: (() => void)[] = []
 
   /**
@@ -36,7 +44,8 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
     const { payment, codeHash } = exposed
     for (;;) {
       if (blocked.has(payment.from)) return blocked.getRemainingTTL(payment.from)
-      if (codeHash && (failures.get(codeHash) ?? 0) >= kindFailures) return failures.getRemainingTTL(codeHash)
+      if (codeHash && (failures.get(codeHash) ?? 0) >= kindFailures && !customers.has(payment.from))
+        return failures.getRemainingTTL(codeHash)
       const payer = payers.get(payment.from)
       // The simulation has covered a payment that is alone in flight.
       if (
@@ -59,26 +68,34 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
   const covers = ({ spendable }: Payer, { value }: Payment) => spendable !== null && spendable >= value
 
   function reserve({ payment, codeHash }: Exposed): Leave {
-    const { from, value } = payment
+    const { from, value, deposit } = payment
     const payer = payers.get(from) ?? { inFlight: 0, reserved: 0n, spendable: null }
     payers.set(from, payer)
     payer.inFlight += 1
     payer.reserved += value
     if (payer.spendable !== null) payer.spendable -= value
     if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 0) + 1)
-    return (failed) => {
+    return (ended) => {
       payer.inFlight -= 1
       payer.reserved -= value
       payer.reading = undefined
       if (payer.inFlight === 0) payers.delete(from)
       if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 1) - 1)
       if (kinds.get(codeHash ?? '0x') === 0) kinds.delete(codeHash ?? '0x')
-      if (failed) blocked.set(from, true, { ttl: codeHash ? walletBlockMs : accountBlockMs })
-      if (failed && codeHash) failures.set(codeHash, (failures.get(codeHash) ?? 0) + 1)
+      if (ended === 'failed') blocked.set(from, true, { ttl: codeHash ? walletBlockMs : accountBlockMs })
+      if (codeHash) judge(codeHash, from, ended === 'paid' && deposit !== undefined ? 'other' : ended)
       const woken = waiting
       waiting = []
       for (const wake of woken) wake()
     }
+  }
+
+  function judge(kind: Hex, wallet: Hex, ended: Parameters<Leave>[0]): void {
+    if (ended === 'other') return
+    const count = failures.get(kind) ?? 0
+    failures.set(kind, ended === 'failed' ? count + 1 : Math.max(count - 1, -mostSales))
+    if (ended === 'paid') customers.set(wallet, true)
+    else customers.delete(wallet)
   }
 
   return { enter }

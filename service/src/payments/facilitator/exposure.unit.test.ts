@@ -20,7 +20,7 @@ describe('the exposure to one payer', () => {
       const leave = await exposure.enter({ payment, codeHash: undefined })
       assert.ok(typeof leave === 'function')
       await new Promise(setImmediate)
-      leave(false)
+      leave('other')
     })
     await Promise.all(settled)
     assert.ok(reads < count, `${reads} reads for ${count} payments`)
@@ -48,15 +48,16 @@ describe('the exposure to one kind of wallet', () => {
   const opened = () => {
     const exposure = createExposure({ balance: async () => 10n })
     let wallets = 0
-    const enter = (codeHash: Exposed['codeHash']) => {
-      const from = `0x${String((wallets += 1)).padStart(40, '0')}` as const
-      return exposure.enter({ payment: { ...payment, from }, codeHash })
+    const enter = (codeHash: Exposed['codeHash'], wallet = (wallets += 1), more: Partial<Payment> = {}) => {
+      const from = `0x${String(wallet).padStart(40, '0')}` as const
+      return exposure.enter({ payment: { ...payment, ...more, from }, codeHash })
     }
-    const entered = async (codeHash: Exposed['codeHash']) => {
-      const leave = await enter(codeHash)
+    const entered = async (...which: Parameters<typeof enter>) => {
+      const leave = await enter(...which)
       return typeof leave === 'function' ? leave : assert.fail(`blocked for ${leave} ms`)
     }
-    return { enter, entered }
+    const fail = async () => (await entered(kind))('failed')
+    return { enter, entered, fail }
   }
 
   it('is two transfers at the same time: a third one waits for the end of another', async () => {
@@ -66,7 +67,7 @@ describe('the exposure to one kind of wallet', () => {
     const third = enter(kind).finally(() => (isWaiting = false))
     await Promise.all([entered(other), entered(undefined)])
     assert.ok(isWaiting)
-    first(false)
+    first('other')
     assert.equal(typeof (await third), 'function')
   })
 
@@ -74,10 +75,27 @@ describe('the exposure to one kind of wallet', () => {
     const { enter, entered } = opened()
     for (const blocked of [false, false, true]) {
       const answer = await enter(kind)
-      if (typeof answer === 'function') answer(true)
+      if (typeof answer === 'function') answer('failed')
       else assert.ok(Math.abs(answer - 10 * minutes) < minutes, `${answer} ms`)
       assert.equal(typeof answer === 'number', blocked)
     }
     await Promise.all([entered(other), entered(undefined)])
+  })
+
+  it('is one transfer more for each sale to the kind, and no block at all for a wallet that has bought', async () => {
+    const { enter, entered, fail } = opened()
+    const customer = 1_000
+    ;(await entered(kind, customer))('paid')
+    for (let failure = 0; failure < 3; failure += 1) await fail()
+    assert.equal(typeof (await enter(kind)), 'number')
+    ;(await entered(kind, customer))('paid')
+    await entered(kind)
+  })
+
+  it('is not widened by a deposit, which its payer can have back', async () => {
+    const { enter, entered, fail } = opened()
+    ;(await entered(kind, 1_000, { deposit: {} as Payment['deposit'] }))('paid')
+    for (let failure = 0; failure < 2; failure += 1) await fail()
+    for (const wallet of [1_000, 1_001]) assert.equal(typeof (await enter(kind, wallet)), 'number')
   })
 })

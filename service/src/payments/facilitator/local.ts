@@ -178,18 +178,19 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     const leave = await exposure.enter({ payment, codeHash: wallet })
     if (typeof leave === 'number')
       return { sent: 'no', rejection: 'payer_blocked', retryAfter: Math.max(1, Math.ceil(leave / 1000)) }
-    let failedIn: BlockId | undefined
+    let ended: Parameters<typeof leave>[0] = 'other'
     try {
       // Another payment of the wallet may have deployed it since, or was expected to and was not sent.
       const latest = isDeployable(payment) ? ((await simulate([payment]))[0] as Assessment) : found
       const sent = await sender.submit({ payment, calls: latest.calls })
       if (sent === 'rejected') return notSent((await reasonOf(payment, latest)) ?? reasonOfWallet(payment, latest))
       const report = toReport(payment, sent)
-      if (report.sent === 'reverted' && typeof sent === 'object') failedIn = sent.block
+      if (report.sent === 'mined') ended = report.paid ? 'paid' : 'other'
+      else if (typeof sent === 'object' && (await isOfPayer(payment, sent.block).catch(() => false))) ended = 'failed'
       return report
     } finally {
       assessed.delete(payment)
-      leave(failedIn !== undefined && (await isOfPayer(payment, failedIn).catch(() => false)))
+      leave(ended)
     }
   }
 

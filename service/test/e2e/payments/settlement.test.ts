@@ -90,6 +90,25 @@ describe('a wallet that burns the gas of transactions', () => {
     await gateway.close()
   })
 
+  it('does not keep out another of its kind that has bought', async () => {
+    const gateway = await world.open()
+    const pay = async (from: Hex) => buySettled(gateway.url, token, await sign(payer, { from }))
+    const customer = await deploy(false)
+    const ends = [(await pay(customer)).status]
+    for (let failure = 0; failure < 3; failure += 1) {
+      const wallet = await deploy(false)
+      await world.automine(false)
+      const answer = pay(wallet)
+      await until(async () => (await waiting()) > 0)
+      await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
+      ends.push((await whileMining(answer)).status)
+      await world.heal()
+    }
+    ends.push((await pay(await deploy(false))).status, (await pay(customer)).status)
+    assert.deepEqual(ends, [200, 402, 402, 402, 429, 200])
+    await gateway.close()
+  })
+
   it('has its gas counted where the chain does not answer after the transaction', async () => {
     const wallet = await deploy(false)
     const plain = createRpcClient({ url: world.chainUrl })
