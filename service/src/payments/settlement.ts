@@ -33,8 +33,11 @@ export type Settling = {
 
 /** A transfer that was sent for a payment is in no block of so many seconds before the payment came. */
 const clockSkewSeconds = 60n
-/** Pause between two looks at a payment that is too late to be executed, in milliseconds. */
-const lateMs = 60_000
+/**
+ * Longest pause between two tries of a payment, in milliseconds. It is the pause of one that is too late to be executed. Before that a pause is
+ * about a quarter of the time since the first try, so that a facilitator which refuses for an hour is asked some eighty times.
+ */
+const mostPauseMs = 60_000
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
@@ -133,14 +136,14 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   /** Tries until the chain has decided. Returns undefined where this process ends first. A row that is not there is not executed. */
   async function run(first: Settling, own: Running): Promise<PaymentOutcome | undefined> {
     let row: Settling | null = first
-    for (const pauseMs of backoff(500, 5_000)) {
+    for (const pauseMs of backoff(500, mostPauseMs, 1.25)) {
       const outcome = row && (await attempt(row))
       if (outcome) return outcome
       own.undecided.resolve()
       own.undecided = Promise.withResolvers<void>()
       const asked = new Promise<void>((resolve) => (own.retry = resolve))
       const isLate = BigInt(Math.floor(Date.now() / 1000)) > first.payment.validBefore
-      await Promise.race([asked, sleep(isLate ? lateMs : pauseMs, closing)])
+      await Promise.race([asked, sleep(isLate ? mostPauseMs : pauseMs, closing)])
       if (closing.signal.aborted) break
       const stored = await ledger.find(first.key).catch((error: unknown) => (notRecorded(error), null))
       const ended = stored === null ? undefined : outcomeOf(stored)

@@ -34,7 +34,7 @@ export async function retry<T>(
   }
 }
 
-/** Yields endless pauses that double from `firstMs` up to `mostMs`. */
-export function* backoff(firstMs: number, mostMs: number): Generator<number, never> {
-  for (let pauseMs = firstMs; ; pauseMs = Math.min(pauseMs * 2, mostMs)) yield pauseMs
+/** Yields endless pauses that grow by `factor` from `firstMs` up to `mostMs`. */
+export function* backoff(firstMs: number, mostMs: number, factor = 2): Generator<number, never> {
+  for (let pauseMs = firstMs; ; pauseMs = Math.min(pauseMs * factor, mostMs)) yield pauseMs
 }

@@ -64,4 +64,12 @@ describe('a backoff', () => {
       [50, 100, 200, 300, 300],
     )
   })
+
+  it('grows by another factor', () => {
+    const pauses = backoff(100, 300, 1.5)
+    assert.deepEqual(
+      Array.from({ length: 5 }, () => pauses.next().value),
+      [100, 150, 225, 300, 300],
+    )
+  })
 })
