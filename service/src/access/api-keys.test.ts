@@ -204,8 +204,12 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await ask(text)).ok, true)
       for (let n = 0; n < 3; n += 1) assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
       assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'busy' })
-      assert.deepEqual(await ask((await make()).text), { ok: false, because: 'busy' }, 'a right one may be a guess')
-      assert.equal(counts.found, 4)
+      assert.equal(counts.found, 5)
+      const other = (await make()).text
+      assert.deepEqual(await ask(other), { ok: false, because: 'busy' }, 'ten are looked up in a second')
+      assert.equal(counts.found, 5)
+      clock.at += 100
+      assert.equal((await ask(other)).ok, true, 'a right one behind the same address')
       clock.at += 5_000
       assert.equal((await ask(text)).ok, true, 'a key that was right before goes on')
       clock.at += 60_000
@@ -227,5 +231,20 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(counts.found, 100)
       assert.equal(found.filter((one) => !one.ok && one.because === 'wrong').length, 3)
       assert.equal(found.filter((one) => !one.ok && one.because === 'busy').length, 497)
+    })
+
+    it('are looked up one by one in the place of those that were found', async () => {
+      const waiting: ((row: undefined) => void)[] = []
+      const find = () => new Promise<undefined>((resolve) => waiting.push(resolve))
+      const authenticate = createKeyAuthentication({ keys: { ...keys, find }, log })
+      const ask = () => authenticate(`Bearer ${newApiKey().text}`, '', '')
+      const asked = Array.from({ length: 100 }, ask)
+      waiting[0]?.(undefined)
+      await asked[0]
+      asked.push(ask())
+      assert.deepEqual(await ask(), { ok: false, because: 'busy' })
+      assert.equal(waiting.length, 101)
+      for (const answer of waiting) answer(undefined)
+      assert.ok((await Promise.all(asked)).every((one) => !one.ok && one.because === 'wrong'))
     })
   })

@@ -42,6 +42,8 @@ const knownMs = 1_000
 const touchMs = 60_000
 /** Unknown keys of one client that are looked up at one time. Requests with the same key share one look-up. */
 const mostLookUps = 100
+/** A client that has tried too many unknown keys has one looked up in so many ms. Another program behind its address may send a right one. */
+const busyMs = 100
 
 /** Authenticates by the store, which is asked at most once a second per key. A revocation takes effect within a second. */
 export function createKeyAuthentication({
@@ -60,12 +62,18 @@ export function createKeyAuthentication({
   const touched = new LRUCache<string, number>({ max: 10_000 })
   /** The number of look-ups of unknown keys that are under way, by client. */
   const underway = new Map<string, number>()
+  /** The moment of the last look-up for each client that has tried too many unknown keys. */
+  const lookedUp = new LRUCache<string, number>({ max: 10_000 })
 
   const lookUp = singleFlight(
     async (name: string, hash: Uint8Array, client: string): Promise<KnownKey | 'wrong' | 'busy'> => {
       if (known.has(name)) return find(name, hash)
       const before = underway.get(client) ?? 0
       if (before >= mostLookUps) return 'busy'
+      if (attempts?.exhausted(client) !== undefined) {
+        if (now() - (lookedUp.get(client) ?? -Infinity) < busyMs) return 'busy'
+        lookedUp.set(client, now())
+      }
       underway.set(client, before + 1)
       try {
         const found = await find(name, hash)
@@ -108,7 +116,6 @@ export function createKeyAuthentication({
     const kept = known.get(name)
     const began = now()
     const isFresh = ({ askedAt }: KnownKey) => askedAt >= began || now() - askedAt < knownMs
-    if (kept === undefined && attempts?.exhausted(client) !== undefined) return { ok: false, because: 'busy' }
     let found = kept !== undefined && isFresh(kept) ? kept : await lookUp(name, hash, client)
     // A look-up of another request may have begun before a revocation.
     if (typeof found !== 'string' && !isFresh(found)) found = await lookUp(name, hash, client)
