@@ -1,9 +1,10 @@
 /** The matrix of rights (spec §5). It runs each act of GraphQL under each scope: allowed or rejected as the table below says. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { GraphQLError, isObjectType } from 'graphql'
+import { buildSchema, GraphQLError, isObjectType } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
 import { graphqlSchema, type ResolverMap } from '../schema.ts'
+import { enforceRights } from './enforce.ts'
 import { rules } from './rules.ts'
 import { type Scope, scopes, type Verb, verbs, verbsOf } from '../../access/rights.ts'
 
@@ -118,6 +119,14 @@ describe('the rights of API keys', () => {
 
   it('are tried here for every rule', () => {
     assert.deepEqual(new Set(acts.map(([name]) => name)), new Set(Object.keys(rules)))
+  })
+
+  it('are demanded of every field that an operation can begin with', () => {
+    for (const type of ['Query', 'Mutation', 'Subscription'])
+      assert.throws(
+        () => enforceRights(buildSchema(`schema { ${type.toLowerCase()}: ${type} } type ${type} { secrets: Int }`)),
+        new Error(`${type}.secrets has no rule of access.`),
+      )
   })
 
   it('are noted in the audit trail with the id of what was refused, and no other text of the caller', async () => {
