@@ -38,6 +38,16 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await tags.tagOfUid(new Uint8Array(7)), undefined)
     })
 
+    it('registers a tag although PostgreSQL ends the first try because of a deadlock', async () => {
+      const deadlock = Object.assign(new Error('deadlock detected'), { code: '40P01' })
+      const row = newRow()
+      let tries = 0
+      const query: Database['query'] = (...call) =>
+        (tries += 1) === 1 ? Promise.reject(deadlock) : database.query(...call)
+      assert.deepEqual(await tagStore({ query }).importTag(row), { outcome: 'registered', created: true })
+      assert.equal((await tags.tagOfUid(row.uid))?.tokenId, row.tokenId)
+    })
+
     it('takes the same row again without changing anything, and never lowers a counter', async () => {
       const row = newRow({ baselineCounter: 5 })
       await tags.importTag(row)

@@ -5,8 +5,10 @@
  */
 import { type Actor, auditText } from '../db/audit.ts'
 import type { Sql } from '../db/database.ts'
+import { isDeadlock } from '../db/errors.ts'
 import { itemStore, itemRefusalOf } from '../assets/items.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
+import { retry } from '../lib/async/retry.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
 /**
@@ -100,10 +102,11 @@ export function tagStore(sql: Sql) {
       const values = [uid, epoch, batchId, baselineCounter, tokenId?.toString() ?? null, gtin ?? null, serial ?? null]
       const note = by === undefined ? null : await entryOf(row, by)
       try {
-        const [answer] = await sql.query<{ newer: boolean; created: boolean | null }>(importStatement, [
-          ...values,
-          note,
-        ])
+        // Several lives of one chip that are registered and tapped at once may wait for each other.
+        const [answer] = await retry(
+          () => sql.query<{ newer: boolean; created: boolean | null }>(importStatement, [...values, note]),
+          { pausesMs: [50, 500], isRetryable: isDeadlock },
+        )
         if (answer?.newer === true) return { outcome: 'refused', because: 'newer_epoch' }
         const created = answer?.created ?? null
         if (created === null) return { outcome: 'refused', because: 'other_batch' }
