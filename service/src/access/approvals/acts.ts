@@ -67,7 +67,7 @@ function batchAct(
 const takeBackMs = 5_000
 
 /** Failures after which the same write may succeed. */
-const temporary: readonly string[] = ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING', 'ATTESTER_LIMIT']
+const temporary: readonly string[] = ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING']
 
 /** Returns the act of recycling, which the writer sends once under the key of its approval. */
 export function recycleAct({

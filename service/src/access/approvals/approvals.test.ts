@@ -9,7 +9,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { apiKeyStore, newApiKey } from '../api-keys.ts'
-import { databaseActs } from './acts.ts'
+import { databaseActs, recycleAct } from './acts.ts'
 import { createApprovals, type Approvals, type Decider } from './approvals.ts'
 
 type ChainAct = Extract<Parameters<typeof createApprovals>[0]['acts']['recycle'], { carryOut: unknown }>
@@ -420,3 +420,20 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(verified.ok, true)
     })
   })
+
+describe('the act of recycling', () => {
+  it('is tried again where the operator cannot pay, and not where the contract rejects it', async () => {
+    const carryOut = async (code: 'OPERATOR_UNFUNDED' | 'FEE_TOO_HIGH' | 'OPERATOR_KEY_MISSING' | 'RECYCLE_LOCKED') => {
+      const { recycle } = recycleAct({
+        writer: { write: async () => ({ ok: false, code, message: code }) },
+        operations: { find: async () => undefined },
+        transfers: { position: () => Promise.reject(new Error('it is not read')) },
+      })
+      assert.ok(recycle !== undefined && 'carryOut' in recycle)
+      return recycle.carryOut('7', 'k3x9a0qz12ab', { who: 'local:second' })
+    }
+    for (const code of ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING'] as const)
+      assert.deepEqual(await carryOut(code), { ok: false, isFinal: false, message: code })
+    assert.deepEqual(await carryOut('RECYCLE_LOCKED'), { ok: false, isFinal: true, message: 'RECYCLE_LOCKED' })
+  })
+})
