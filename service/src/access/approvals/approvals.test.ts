@@ -136,6 +136,7 @@ for (const { name, open, skip } of testDatabases())
         because: 'other_request',
       })
       assert.ok((await approvals.reject(first.approval.id, { who: 'local:first', key: null })).ok)
+      assert.equal((await audited(first.approval.id)).at(-1), 'local:first batch-revoke REJECTED')
       const repeated = await approvals.request(key, asker)
       assert.deepEqual(repeated.ok && [repeated.approval.id, repeated.approval.status], [first.approval.id, 'REJECTED'])
       assert.notEqual((await asked('batch-revoke', 'again')).id, first.approval.id)

@@ -141,6 +141,23 @@ describe('the rights of API keys', () => {
     assert.deepEqual(noted, ['7', '7-1', 'k3x9a0qz12ab', '', '', '', ''])
   })
 
+  it('leave to the audit trail only refusals that have no entry yet', async () => {
+    const errors = [{ field: 'productId', message: 'It is not there.' }]
+    const notedOf = async (field: string, payload: object) => {
+      const noted: string[] = []
+      const noteRefusal = async ({ because }: { because: string }) => noted.push(because)
+      const context = { verbs: new Set(verbs), key: { brands: null }, noteRefusal }
+      const mutations = graphqlSchema({ Mutation: { [field]: () => payload } }).getMutationType()
+      await mutations?.getFields()[field]?.resolve?.({}, {}, context, {} as never)
+      return noted
+    }
+    assert.deepEqual(await notedOf('activateProduct', { success: false, errors }), ['productId: It is not there.'])
+    assert.deepEqual(await notedOf('activateProduct', { success: true, errors: [] }), [])
+    assert.deepEqual(await notedOf('activateProduct', { success: false, errors, txHash: '0x01' }), [])
+    assert.deepEqual(await notedOf('recycleProduct', { success: false, errors, approval: { status: 'PENDING' } }), [])
+    assert.deepEqual(await notedOf('approveRequest', { success: false, errors }), [])
+  })
+
   it('are described in the schema with the verbs that they take', () => {
     for (const [name, { needs }] of Object.entries(rules)) {
       const field = schema.getMutationType()?.getFields()[name.replace('Mutation.', '')]
