@@ -47,4 +47,15 @@ describe('the holders of roles', () => {
     await assert.rejects(read(0n), { code: 'CHAIN_UNAVAILABLE' })
     assert.deepEqual(await read(null), none)
   })
+
+  it('are not asked for in fewer blocks where a provider limits its rate', async () => {
+    const widths = new Set<number>()
+    const isLogs = (method: string, params: readonly unknown[]) => {
+      if (method === 'eth_getLogs') widths.add(widthOf(params))
+      return method === 'eth_getLogs'
+    }
+    proxy.set({ name: 'rate-limit', when: isLogs })
+    await assert.rejects(read(0n), { code: 'CHAIN_UNAVAILABLE' })
+    assert.equal(widths.size, 1)
+  })
 })

@@ -8,6 +8,7 @@ import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
 import { nonCanonical, rangeTooWide } from '../rpc/answer.ts'
+import { isBusy, wasAsked } from '../rpc/failover.ts'
 import { type ChainSource } from '../rpc/source.ts'
 
 const registryRoles = [
@@ -97,8 +98,9 @@ async function readGranted(
     const logs = await source
       .logsBetween(at, end, { events: [roleGranted] })
       .catch((error: unknown): typeof rangeTooWide => {
-        if (span === 1n) throw error
-        return rangeTooWide // it may have missed the deadline
+        // A limit of the rate, or an open breaker, says nothing about the range. Else it may have missed the deadline.
+        if (span === 1n || isBusy(error) || !wasAsked(error)) throw error
+        return rangeTooWide
       })
     if (logs === rangeTooWide) {
       if (span === 1n) return null
