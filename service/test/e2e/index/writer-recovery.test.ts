@@ -217,6 +217,17 @@ describe('a transaction that was sent', () => {
     await writer.close()
   })
 
+  it('is CONFIRMED where its nonce is used at a safe block, and only a provider that lags lacks its receipt', async () => {
+    const rpc: RpcClient = async (method, params, options = {}) =>
+      method === 'eth_getTransactionReceipt' && options.unanimous !== true ? null : world.rpc(method, params, options)
+    const writer = world.writerOver(operations, { rpc, receiptWaitMs: 50 })
+    assert.ok(isPending(await writer.write(mint, { idempotencyKey: 'lagging' })))
+    await world.mine(5)
+    await writer.recover()
+    assert.equal((await operations.find('lagging'))?.status, 'CONFIRMED')
+    await writer.close()
+  })
+
   it('does not keep others from being sent, nor a later recovery from going on, while its own outcome is undecided', async () => {
     const writer = world.writerOver(operations, { receiptWaitMs: 50 })
     await world.automine(false)

@@ -1,5 +1,5 @@
 /** The writer (spec §4.9) on a real anvil, over PGlite and over PostgreSQL. */
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -77,6 +77,17 @@ for (const { name, open, skip } of testDatabases()) {
       const all = await Promise.all([1, 2, 3].map(() => writer.write(bind, { idempotencyKey: 'bind' })))
       assert.deepEqual(new Set(all.map(codeOf)), new Set(['CONFIRMED']))
       assert.equal(codeOf(await writer.write(bind, { idempotencyKey: 'bind-2' })), 'WRONG_STATE')
+    })
+
+    it('returns the result of the same step that another service had mined before this one tried it', async () => {
+      const [tokenId = 0n] = minted(await writer.write(mint(), { idempotencyKey: 'raced mint' }))
+      const bind = { kind: 'bindTag', tokenId, tagHash: hash(0x52) } as const
+      const rpc: RpcClient = async (method, ...rest) => {
+        if (method === 'eth_estimateGas') await writer.write(bind, { idempotencyKey: 'raced' })
+        return world.rpc(method, ...rest)
+      }
+      const late = await world.writerOver(operations, { rpc }).write(bind, { idempotencyKey: 'raced' })
+      assert.ok(late.ok && late.status === 'CONFIRMED' && late.repeated)
     })
 
     it('rejects what would revert, in a sentence, without a transaction', async () => {
