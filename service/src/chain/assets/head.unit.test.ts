@@ -26,9 +26,14 @@ describe('the head of the asset reader', () => {
       chain.release(1) // the read, pinned to the non-canonical block
       await turn()
     }
+    const ofCached = reader.read(1n)
+    chain.release(0) // the older request
+    await turn()
+    assert.equal(reader.head(), undefined)
     await chain.drain()
     const { asset, block } = await reading
     assert.deepEqual([block.hash, wordOfRecord(asset.record)], [other.hash, chain.wordAt(2n, other.hash)])
+    assert.equal((await ofCached).block.hash, other.hash)
   })
 
   it('is kept for a second where a second read does not find it: the backends behind one URL are apart', async () => {

@@ -12,6 +12,8 @@ import {
   turn,
   warm,
 } from '../../../test/support/reader/scripted.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import type { ChainSource } from '../rpc/source.ts'
 import type { AssetReading } from './reader.ts'
 
 type Step = Readonly<{ do: keyof typeof weights; value: number }>
@@ -300,6 +302,23 @@ describe('the asset reader by events', () => {
       chain.mine([])
     }
     assert.deepEqual([asset.current, reader.stats().auditFailures], [false, 1])
+  })
+
+  it('keeps assets for their head only while three audits in a row have failed', async () => {
+    const chain = createScriptedChain()
+    let isAway = false
+    const proof: ChainSource['proof'] = (...args) =>
+      isAway ? Promise.reject(chainUnavailable('no proofs')) : chain.source.proof(...args)
+    const { reader, clock } = readerOf(chain, { source: { ...chain.source, proof }, auditEvery: 1 })
+    const modes: string[] = []
+    for (const away of [false, true, true, true, false]) {
+      isAway = away
+      chain.mine([])
+      clock.ms += 2000
+      await readNow(chain, reader, 1n)
+      modes.push(reader.stats().mode)
+    }
+    assert.deepEqual(modes, ['events', 'events', 'events', 'head', 'events'])
   })
 
   it('forgets everything once nothing was asked for longer than an audit may wait', async () => {
