@@ -7,7 +7,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { createLog } from '../../lib/log.ts'
 import type { Hex } from '@touchstone/verdict'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
@@ -89,11 +89,13 @@ describe('the local chain', () => {
     await answersTheSame(reads)
   })
 
-  it('keeps them when the newest state file is cut, and fails in one sentence when both are', async () => {
+  it('keeps them when the newest state file is cut or no state of anvil, and fails in one sentence when both are', async () => {
     const { chain, reads } = await filledChain()
     await chain.save()
     await chain.close()
     await truncate(join(dataDir, 'chain/chain.json.gz'), 1000)
+    await answersTheSame(reads)
+    await writeFile(join(dataDir, 'chain/chain.json.gz'), gzipSync('{"block":"none"}'))
     await answersTheSame(reads)
     for (const name of ['chain.json.gz', 'chain.previous.json.gz']) await truncate(join(dataDir, 'chain', name), 1000)
     await assert.rejects(start(), {
