@@ -32,6 +32,7 @@ describe('an answer to one call', () => {
     'has the id as a text': answer('7', { result: '0x1' }),
     'has no id': '{"jsonrpc":"2.0","result":"0x1"}',
     'is of JSON-RPC 1': '{"id":7,"result":"0x1","error":null}',
+    'names no version': '{"id":7,"result":"0x1"}',
     'has neither result nor error': answer(7, {}),
     'has an error beside the result': answer(7, { result: '0x1', error: { code: -32000, message: 'x' } }),
     'has an error of another form': answer(7, { error: 'no' }),

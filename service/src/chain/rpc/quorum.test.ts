@@ -93,7 +93,7 @@ describe('trust in a quorum', () => {
     })
   }
 
-  it('rejects a hidden log, another proven word, and a head of another branch', async () => {
+  it('rejects a hidden or changed log, another proven word or code, and a head of another branch', async () => {
     const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' })
     await anvil.store(5)
     const head = await source.head()
@@ -102,15 +102,21 @@ describe('trust in a quorum', () => {
     first.set('hide-logs')
     await assert.rejects(source.logs(head), isUnavailable)
     assert.equal(source.stats().disagreements, 0)
-    const changeLog = (logs: unknown) => JSON.parse(JSON.stringify(logs).replace(wordOf(5), wordOf(7)))
-    first.set({ methods: ['eth_getLogs'], rewrite: (_method, _params, logs) => changeLog(logs) })
-    await assert.rejects(source.logs(head), isUnavailable)
+    const changes = [{ topics: [wordOf(7)] }, { data: wordOf(7) }, { transactionHash: wordOf(7) }]
+    for (const change of changes) {
+      const changeLogs = (logs: unknown) => (logs as object[]).map((log) => ({ ...log, ...change }))
+      first.set({ methods: ['eth_getLogs'], rewrite: (_method, _params, logs) => changeLogs(logs) })
+      await assert.rejects(source.logs(head), isUnavailable)
+    }
     const changeWord = (proof: unknown) => JSON.parse(JSON.stringify(proof).replace('"value":"0x5"', '"value":"0x7"'))
-    first.set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => changeWord(proof) })
-    await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
+    const changeCode = (proof: unknown) => ({ ...(proof as object), codeHash: wordOf(7) })
+    for (const change of [changeWord, changeCode]) {
+      first.set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => change(proof) })
+      await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
+    }
     first.set({ rewrite: forgedHead })
     await assert.rejects(source.head(), isUnavailable)
-    assert.equal(source.stats().disagreements, 3)
+    assert.equal(source.stats().disagreements, 6)
   })
 
   it('is unavailable for a call that reverts at both, without any disagreement', async () => {

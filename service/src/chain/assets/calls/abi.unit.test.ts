@@ -112,12 +112,12 @@ describe('the answer of a list read', () => {
         assert.equal(decode(other as Hex, 3), null)
       }
     }
-    const lengthWords = [0, 1, 2, 6]
-    for (const at of lengthWords) {
+    const changed = (data: Hex, at: number): Hex => {
       const digit = 2 + 64 * at + 63
-      const changed: Hex = `0x${two.slice(2, digit)}${two[digit] === '1' ? '2' : '1'}${two.slice(digit + 1)}`
-      assert.equal(decodeGetAssetsWithMetadata(changed, 3), null, `word ${at}`)
+      return `0x${data.slice(2, digit)}${data[digit] === '1' ? '2' : '1'}${data.slice(digit + 1)}`
     }
+    for (const at of [0, 1]) assert.equal(decodeGetAssets(changed(one, at), 3), null, `word ${at}`)
+    for (const at of [0, 1, 2, 6]) assert.equal(decodeGetAssetsWithMetadata(changed(two, at), 3), null, `word ${at}`)
   })
 
   it('points at the token whose word cannot be a record', () => {
