@@ -266,12 +266,15 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     () => keys.address() ?? zeroAddress,
     outbox,
   )
-  const dispatcher = await createEventDispatcher({
-    outbox,
-    listen: (onNotice) => database.listen(outboxChannel, onNotice),
-    load,
-    log,
-  })
+  await using opened = new AsyncDisposableStack()
+  const dispatcher = opened.use(
+    await createEventDispatcher({
+      outbox,
+      listen: (onNotice) => database.listen(outboxChannel, onNotice),
+      load,
+      log,
+    }),
+  )
   const schema = graphqlSchema(
     queryResolvers({
       metadata: components.metadataTexts,
@@ -316,13 +319,15 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     stream: createStreamOperation({ ...shared, connections }),
     playground: playgroundRoutes(),
   })
+  const onUpgrade = createSocketServer({ ...shared, connections })
+  const owned = opened.move()
   return {
     onRequest: identified(listener),
-    onUpgrade: createSocketServer({ ...shared, connections }),
+    onUpgrade,
     stop: () => void connections.close(),
     close: async () => {
       await connections.close()
-      await dispatcher[Symbol.asyncDispose]()
+      await owned.disposeAsync()
     },
   }
 }

@@ -80,6 +80,20 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     )
   })
 
+  it('ends with the reason when a later host cannot be opened', async () => {
+    const port = String(await freePort())
+    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
+    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: database.url, ONLY: 'verification,graphql' }
+    for (const [more, reason] of [
+      [{ VERIFICATION_PORT: port, GRAPHQL_PORT: port }, /^touchstone: Port \d+ for the [a-z]+ host is in use\..*\n$/],
+      [{ GRAPHQL_PERSISTED: '/none.json' }, /^touchstone: \/none\.json cannot be read \(ENOENT\)\.\n$/],
+    ] as const) {
+      const { exit, err } = await touchstone(['serve'], { ...env, ...more }).ended
+      assert.match(err, reason)
+      assert.equal(exit, 1)
+    }
+  })
+
   it('ends with the reason when the server answers, and ends a statement by a limit of time', async () => {
     const other = await openOwnDatabase('migrated')
     await other.exec(`alter database ${new URL(other.url).pathname.slice(1)} set lock_timeout = '10ms'`)
