@@ -6,6 +6,7 @@
 import pg from 'pg'
 import { hex } from './columns.ts'
 import type { Database, Sql } from './database.ts'
+import { locks, lockStatement } from './locks.ts'
 import { appliedMigrations, isTextOf, migrateWithin, type Migration, readMigrations } from './migrate.ts'
 
 /** `sequence` is the state of the table's identity column. */
@@ -124,21 +125,26 @@ export function schemaRefusal({ migrations }: SchemaHead, known: readonly Migrat
   return null
 }
 
-/** Returns one table of the database; `null` when it is empty. */
-export async function anyTable(sql: Sql): Promise<string | null> {
-  return (await tablesOf(sql))[0] ?? null
-}
-
-/** Creates the schema of the backup, without rows and with its triggers off: the backup has what they write. */
-export async function beginRestore(sql: Sql, { migrations }: SchemaHead, known: readonly Migration[]): Promise<void> {
+/**
+ * Creates the schema of the backup, without rows and with its triggers off: the backup has what they write. Returns a table that the
+ * database has already, and then changes nothing; `null` when it was empty.
+ */
+export async function beginRestore(
+  sql: Sql,
+  { migrations }: SchemaHead,
+  known: readonly Migration[],
+): Promise<string | null> {
+  await sql.query(lockStatement(locks.migrations)) // a service that starts now waits, or was first
+  const [other] = await tablesOf(sql)
+  if (other !== undefined) return other
   await migrateWithin(
     sql,
     known.filter(({ name }) => migrations.some((migration) => migration.name === name)),
   )
   const tables = await keptOf(sql)
-  if (tables.length === 0) return
-  await sql.query(`truncate ${tables.join(', ')}`)
+  if (tables.length > 0) await sql.query(`truncate ${tables.join(', ')}`)
   for (const table of tables) await sql.query(`alter table ${table} disable trigger user`)
+  return null
 }
 
 /** Returns whether the schema has this table with exactly these columns. */

@@ -10,7 +10,7 @@ import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
-import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
+import { beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { readMigrations } from '../../db/migrate.ts'
 import { sleep } from '../../lib/async/sleep.ts'
@@ -51,11 +51,6 @@ async function restore(session: BareSession, path: string, { json, ...options }:
   const staged = stageDataFiles(config.dataDir)
   undo.defer(() => staged.remove())
   const inForce = await withDatabase(session, async (database) => {
-    const table = await anyTable(database)
-    if (table !== null)
-      throw new CommandError(
-        `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
-      )
     let last: LastStep | undefined
     const filling = { path, head, reading, staged, atLast: (step: LastStep) => void (last = step) }
     const filled = await describeDamage(path, () => fill(database, filling)).catch(async (error: unknown) => {
@@ -193,7 +188,11 @@ type Filling = {
 async function fill(database: Database, { path, head, reading, staged, atLast }: Filling): Promise<Filled> {
   const known = readMigrations()
   return await database.transaction(async (sql) => {
-    await beginRestore(sql, head, known)
+    const table = await beginRestore(sql, head, known)
+    if (table !== null)
+      throw new CommandError(
+        `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
+      )
     const heads: TableHead[] = []
     const rows = createRows(sql)
     for await (const line of readBackup(path, reading)) {

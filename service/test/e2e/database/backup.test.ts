@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { linesOf, rowsOf, startFullWorld, textOf, unsealedFile } from '../../support/database/backup-world.ts'
-import { noPostgres } from '../../support/database/databases.ts'
+import { countLockWaits, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
@@ -18,7 +18,8 @@ import { readBackup } from '../../../src/cli/database/backup-file.ts'
 import { backupKeyOf } from '../../../src/cli/database/check.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup.ts'
-import { migrate, readMigrations } from '../../../src/db/migrate.ts'
+import { locks, lockStatement } from '../../../src/db/locks.ts'
+import { migrate, migrateWithin, readMigrations } from '../../../src/db/migrate.ts'
 import { splitByTier } from '../../../src/passport/public/tiers.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { newUid } from '../../support/tap/tags.ts'
@@ -388,6 +389,21 @@ describe('a backup', { skip: noPostgres }, () => {
       /other of the database, and a newer version has migrated it \(9999-other\.sql\): back up with that\.$/,
     )
     assert.deepEqual(await readdir(place.folder), [])
+  })
+
+  it('leaves the tables of a service that starts meanwhile', async () => {
+    const { database, run } = await full.place('PostgreSQL')
+    assert.ok(database)
+    const restored = await database.transaction(async (sql) => {
+      await sql.query(lockStatement(locks.migrations))
+      const ran = run('restore', file)
+      await until(async () => (await countLockWaits(database)) > 0)
+      await migrateWithin(sql, readMigrations())
+      await sql.query(`insert into tag_batch (id, epoch, status) values ('own', 0, 'active')`)
+      return { ran }
+    })
+    assert.match((await restored.ran).err, /The database is not empty: it has the table \w+\. Nothing was changed/)
+    assert.deepEqual(await database.query('select id from tag_batch'), [{ id: 'own' }])
   })
 
   it('covers every table: a new one goes into a list of db/backup.ts', async () => {
