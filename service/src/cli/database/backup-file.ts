@@ -185,24 +185,26 @@ function createCount() {
 const maxLine = 16 * 1024 * 1024
 
 async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
+  /** The parts of a line that is not whole yet. */
+  let parts: Buffer[] = []
+  let length = 0
   try {
     for await (const chunk of chunks) {
-      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
       let from = 0
-      for (let at = rest.indexOf(10); at >= 0; at = rest.indexOf(10, from)) {
-        yield rest.subarray(from, at)
-        from = at + 1
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+        yield Buffer.concat([...parts, chunk.subarray(from, at)])
+        ;[parts, length, from] = [[], 0, at + 1]
       }
-      rest = rest.subarray(from)
-      if (rest.length > maxLine) throw new DamagedBackup('A line is too long.')
+      parts.push(chunk.subarray(from))
+      length += chunk.length - from
+      if (length > maxLine) throw new DamagedBackup('A line is too long.')
     }
   } catch (error) {
     if (error instanceof BrokenSeal) throw new DamagedBackup(error.message, { cause: error })
     const { code = '' } = error as NodeJS.ErrnoException
     throw code.startsWith('Z_') ? new DamagedBackup('It is not whole gzip.', { cause: error }) : error
   }
-  if (rest.length > 0) throw new DamagedBackup('The last line is not whole.')
+  if (length > 0) throw new DamagedBackup('The last line is not whole.')
 }
 
 const maxEnvelope = 4_096
