@@ -166,11 +166,14 @@ describe('touchstone tag import', () => {
     const binder = runWith({ operator: null, writer: writerWith({}) })
     assert.equal((await imported(row, ['--bind'], binder))[0], '1 pending')
     assert.deepEqual(await groups(), [`${name}.json`])
-    assert.deepEqual(await imported(row, ['--mint']), ['1 done', 'done,"minted, registered"'])
+    const other = await run('tag', 'import', 'rows.csv', '--batch', 'b', '--mint')
+    assert.match(other.err, /minted for another owner: repeat it with the --to that \S+earlier\.json names, or remove/)
+    assert.deepEqual([await groups(), await nextToken()], [[`${name}.json`], next + 1n])
+    assert.deepEqual(await imported(row, ['--mint', '--to', stranger]), ['1 done', 'done,"minted, registered"'])
     await leave() // as where the process ended before it deleted the file
     assert.deepEqual(await imported(row, ['--mint']), ['1 unchanged', 'unchanged,'])
-    assert.deepEqual([await groups(), (await known(10))?.tokenId], [[], next])
-    assert.equal(await nextToken(), next + 2n)
+    assert.deepEqual([await groups(), (await known(10))?.tokenId], [[], next + 1n])
+    assert.equal(await nextToken(), next + 3n)
     await writeFile(path(`imports/${name}.json`), '{"key":')
     const options = { ...world.components, dataDir: world.settings.DATA_DIR, isRegistered: async () => false }
     await assert.rejects(openMints(options), /earlier\.json is damaged: without it tokens may be minted twice/)
@@ -188,6 +191,9 @@ describe('touchstone tag import', () => {
     const minted = ['uid', uidOf(12)]
     for (let tries = 0; tries < 2; tries += 1)
       assert.deepEqual(await imported(minted, ['--mint'], impatient), ['1 pending', reason])
+    await writeFile(path('other.csv'), minted.join('\n'))
+    const other = await impatient('tag', 'import', 'other.csv', '--batch', 'b', '--mint', '--to', stranger)
+    assert.match(other.err, /minting of rows for the owner that \S+\.json names, whose assets they stay\.$/m)
     await world.rpc('evm_setAutomine', [true])
     await world.rpc('anvil_mine', ['0x1'])
     assert.equal((await imported(bound, ['--bind']))[0], '1 done')

@@ -127,7 +127,7 @@ function parseItem(gtinText: string, serial: string): ImportRow['item'] | string
 
 export type ImportChain = Pick<
   Components,
-  'reader' | 'writer' | 'source' | 'contract' | 'formerTagHash' | 'formerBinding'
+  'reader' | 'writer' | 'operations' | 'source' | 'contract' | 'formerTagHash' | 'formerBinding'
 > & {
   readonly tagHash: NonNullable<Components['tagHash']>
 }

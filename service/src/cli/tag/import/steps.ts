@@ -60,7 +60,14 @@ export async function createImporter(session: Session, chain: ImportChain | null
   const mints =
     chain === null || wanted.dryRun
       ? null
-      : await openMints({ ...chain, dataDir, isRegistered, onSent: () => (sent.mint += 1) })
+      : await openMints({
+          ...chain,
+          dataDir,
+          isRegistered,
+          ...(wanted.mint && { to: wanted.to }),
+          onSent: () => (sent.mint += 1),
+          warn: io.err,
+        })
   let isChainDown = false
   const stored = new LRUCache<Hex, true>({ max: 10_000 })
 
@@ -279,14 +286,20 @@ type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
 type MintsOptions = {
   dataDir: string
   writer: Pick<Components['writer'], 'write'>
+  operations: Pick<Components['operations'], 'find'>
   isRegistered: (name: string) => Promise<boolean>
+  /** The owner of what this import mints; left out where it mints nothing. */
+  to?: Hex
+  warn?: (line: string) => void
   /** Reports a transaction that was not sent before. */
   onSent?: () => void
 }
 
 /** Opens the groups that an earlier import left. `isRegistered` returns whether a row has its token in the store. */
-export async function openMints({ dataDir, writer, isRegistered, onSent = () => {} }: MintsOptions) {
+export async function openMints(options: MintsOptions) {
+  const { dataDir, writer, operations, isRegistered, onSent = () => {}, warn = () => {} } = options
   const folder = join(dataDir, 'imports')
+  const pathOf = ({ key }: Group) => join(folder, `${key}.json`)
   const tokens = new Map<string, bigint | 'pending'>()
   /** A group whose transaction has an unknown outcome. A retry must be the same group. */
   let unanswered: Group | undefined
@@ -295,7 +308,21 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
     const waiting = new Set<string>()
     for (const { name } of group.rows) if (!(await isRegistered(name))) waiting.add(name)
     if (waiting.size === 0) await forget(group)
-    else await send(group, waiting)
+    else {
+      await assertOwner(group)
+      await send(group, waiting)
+    }
+  }
+
+  /** Throws where this import names another owner for rows whose minting was never signed. */
+  async function assertOwner(group: Group): Promise<void> {
+    if (options.to === undefined || options.to.toLowerCase() === group.to.toLowerCase()) return
+    const path = pathOf(group)
+    if ((await operations.find(group.key)) === undefined)
+      throw new CommandError(
+        `Rows of an earlier import are still to be minted for another owner: repeat it with the --to that ${path} names, or remove that file. Nothing of it was signed.`,
+      )
+    warn(`  An earlier import has sent the minting of rows for the owner that ${path} names, whose assets they stay.`)
   }
 
   async function send(group: Group, waiting: Set<string>): Promise<string | null> {
@@ -315,9 +342,9 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
     return result.ok ? null : result.message
   }
 
-  async function forget({ key }: Group): Promise<void> {
-    open.delete(key)
-    await rm(join(folder, `${key}.json`), { force: true })
+  async function forget(group: Group): Promise<void> {
+    open.delete(group.key)
+    await rm(pathOf(group), { force: true })
   }
 
   return {
@@ -330,7 +357,7 @@ export async function openMints({ dataDir, writer, isRegistered, onSent = () => 
           ? unanswered
           : { key: `import-mint-${randomUUID()}`, to, rows }
       await makeFolder(folder)
-      await writePrivateFile(join(folder, `${group.key}.json`), JSON.stringify(group))
+      await writePrivateFile(pathOf(group), JSON.stringify(group))
       unanswered = group
       const reason = await send(group, new Set(rows.map(({ name }) => name)))
       unanswered = undefined
