@@ -1,11 +1,11 @@
 /** Pictures that a command is given as files: re-encoded, stored under their hash, and named by it in product details. */
-import { open } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { encodePicture } from '../../assets/pictures/encode.ts'
 import { maxFileBytes, type PictureUse } from '../../assets/pictures/limits.ts'
 import type { StoredPicture } from '../../assets/pictures/store.ts'
 import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { isObject } from '../../lib/json.ts'
+import { readBytes, requireFile } from '../session/files.ts'
 import { CommandError } from '../session/output.ts'
 import type { Session } from '../session/session.ts'
 
@@ -22,17 +22,10 @@ export async function importPicture({ store }: PictureSession, path: string, use
 }
 
 async function readPicture(path: string): Promise<Uint8Array> {
-  const handle = await open(path, 'r').catch(() => {
-    throw new CommandError(`There is no file ${path}.`)
-  })
-  try {
-    const found = await handle.stat()
-    if (!found.isFile()) throw new CommandError(`${path} is not a file.`)
-    if (found.size > maxFileBytes) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
-    return await handle.readFile()
-  } finally {
-    await handle.close()
-  }
+  await requireFile(path) // opening a pipe that nobody writes would hold a thread of the service
+  const bytes = await readBytes(path, maxFileBytes)
+  if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
+  return bytes
 }
 
 /**

@@ -20,13 +20,18 @@ export async function readJsonFile(path: string): Promise<unknown> {
 
 /** Reads a text in UTF-8, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
 export async function readTextFile(path: string, maxBytes: number): Promise<string | null> {
-  const bytes = await bytesWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
-    const isThere = code !== undefined && !['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)
-    throw new CommandError(isThere ? `${path} cannot be read (${code}).` : `There is no file ${path}.`)
-  })
+  const bytes = await readBytes(path, maxBytes)
   const text = bytes && decodeUtf8(bytes)
   if (bytes !== null && text === null) throw new CommandError(`${path} is not UTF-8: save the file as UTF-8.`)
   return text
+}
+
+/** Reads a file, or returns null when it has more than `maxBytes`. Throws a CommandError for one that cannot be read. */
+export function readBytes(path: string, maxBytes: number): Promise<Uint8Array | null> {
+  return bytesWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
+    const isThere = code !== undefined && !['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)
+    throw new CommandError(isThere ? `${path} cannot be read (${code}).` : `There is no file ${path}.`)
+  })
 }
 
 /** Throws a CommandError where a path names no regular file. */

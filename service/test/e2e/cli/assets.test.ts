@@ -1,5 +1,6 @@
 /** `touchstone asset …` on a real chain (spec §3): the whole life of an asset, and everything that is refused. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -234,7 +235,11 @@ describe('touchstone asset', () => {
     assert.deepEqual(JSON.parse(await ok('product', 'picture', 'front.png')), named)
     await writeFile(join(folder, 'drawn.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>')
     assert.match(await refused('product', 'picture', 'drawn.svg'), /^drawn\.svg is no picture that can be stored: /)
-    assert.match(await refused('product', 'picture', 'none.png'), /There is no file/)
+    execFileSync('mkfifo', [join(folder, 'pipe.png')])
+    for (const none of ['none.png', 'pipe.png', '.'])
+      assert.match(await refused('product', 'picture', none), /There is no file/)
+    await writeFile(join(folder, 'large.png'), new Uint8Array(20_000_001))
+    assert.match(await refused('product', 'picture', 'large.png'), /large\.png has more than 20 MB\.$/m)
     const unknown = JSON.stringify({ picture: { webp: 'ab'.repeat(32), width: 1, height: 1 } })
     await writeFile(join(folder, 'pictured.json'), unknown)
     assert.match(await refused('product', 'details', 'pictured.json'), /^No picture is stored under (?:ab){32}/)
