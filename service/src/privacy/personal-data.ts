@@ -245,6 +245,14 @@ const kinds: Readonly<Record<string, Kind>> = {
     erase: `delete from tap p using subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')}
       and exists (select from tag t where t.uid = p.uid and t.epoch = p.epoch and t.last_counter >= p.counter)`,
   },
+  announcement: {
+    select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'
+      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')}) order by o.seq`,
+    erase: `update outbox o set topic = 'erased', kind = null, happened_at = null, payload = '{}', token_id = 0 where o.topic = 'tap'
+      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')})`,
+    // Writers of the log wait. Else one that has read taps could note an anomaly with their countries after these are erased.
+    after: ['lock table tap_log in share row exclusive mode'],
+  },
   presentation: {
     select: `l.counter, l.outcome, l.country, l.times, ${instant('l.first_at')} as "firstAt", ${instant('l.last_at')} as "lastAt"
       from tap_log l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')})
@@ -258,12 +266,6 @@ const kinds: Readonly<Record<string, Kind>> = {
       order by l.id`,
     erase: `delete from tap_anomaly l using subject_item i
       where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)}`,
-  },
-  announcement: {
-    select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'
-      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')}) order by o.seq`,
-    erase: `update outbox o set topic = 'erased', kind = null, happened_at = null, payload = '{}', token_id = 0 where o.topic = 'tap'
-      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')})`,
   },
   // Reports of a counterfeit are not its holder's to erase: `touchstone report close` removes them.
   report: {

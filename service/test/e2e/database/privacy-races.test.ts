@@ -10,7 +10,9 @@ import { eventually } from '../../support/wait.ts'
 import { citusUrl } from '../../support/database/citus.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { putTransferMessage } from '../../../src/graphql/mutations/stores.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { erasePersonalData } from '../../../src/privacy/personal-data.ts'
+import { createTapLog } from '../../../src/tap/log/recorder.ts'
 
 const [alice, bob, carol] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`, `0x${'c'.repeat(40)}`] as const
 const skip = noPostgres !== false ? noPostgres : citusUrl !== undefined && 'no erasure on Citus'
@@ -24,14 +26,9 @@ describe('an erasure while offers are stored', { skip }, () => {
 
   const store = (by: Pick<Database, 'transaction'>, body: string, offer: { id: string; from: typeof alice }) =>
     putTransferMessage(by, { hash: keccak256(stringToHex(body)), body, offer: { ...offer, to: carol } })
+  const rest = { actor: { who: 'local:test' }, reference: 'case-1', dryRun: false } as const
   const eraseOfAlice = (by: Pick<Database, 'transaction'> = database) =>
-    erasePersonalData(by, {
-      subject: { owner: alice },
-      tagHashes: () => [],
-      actor: { who: 'local:test' },
-      reference: 'case-1',
-      dryRun: false,
-    })
+    erasePersonalData(by, { ...rest, subject: { owner: alice }, tagHashes: () => [] })
   const texts = async (body: string) =>
     (await database.query('select from transfer_message where body = $1', [body])).length
   const offers = async (id: string) =>
@@ -112,5 +109,24 @@ describe('an erasure while offers are stored', { skip }, () => {
 
     await store(database, 'Erased', { id: '8-1', from: bob })
     assert.equal(await texts('Erased'), 1, 'the same words of another person')
+  })
+  it('leaves no anomaly with the countries of taps that it erases at the same moment', async () => {
+    const tagHash = `0x${'7'.repeat(64)}` as const
+    const tapIn = async (...countries: string[]) => {
+      await using log = createTapLog({ database, log: createLog(() => {}, 'silent') })
+      for (const country of countries) log.record({ tagHash, counter: 1, jumpFrom: null, country, outcome: 'FRESH' })
+    }
+    await tapIn('IT', 'FR')
+    const { slow, done, commit } = heldBack()
+    const subject = { uid: Uint8Array.from([4, 1, 2, 3, 4, 5, 6]) }
+    const erasing = erasePersonalData(slow, { ...rest, subject, tagHashes: () => [tagHash] })
+    await done
+    let isTapped = false
+    const tapping = tapIn('DE').then(() => (isTapped = true))
+    await eventually(async () => isTapped || (await countLockWaits(database)) > 0)
+    commit()
+    await Promise.all([erasing, tapping])
+    assert.deepEqual(await database.query('select country from tap_log'), [{ country: 'DE' }])
+    assert.deepEqual(await database.query('select countries from tap_anomaly'), [])
   })
 })
