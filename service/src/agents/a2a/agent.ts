@@ -58,8 +58,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     const { id, request, historyLength } = begun
     const stream: TaskStream = (listener) => {
       const task = tasks.get(id)?.task
-      if (task === undefined) return endAtOnce(listener)
-      listener.event({ task: withHistory(task, historyLength) })
+      if (task !== undefined) listener.event({ task: withHistory(task, historyLength) })
       const stop = tasks.listen(id, listener)
       // A task that waits for input does not end the stream, but this message has no further events.
       void run(id, request).finally(() => {
@@ -229,9 +228,4 @@ function latestOf(messages: readonly Message[]): readonly Message[] {
 
 function statusEvent({ id: taskId, contextId, status }: Task): StreamEvent {
   return { statusUpdate: { taskId, contextId, status } }
-}
-
-function endAtOnce(listener: TaskListener): () => void {
-  listener.end()
-  return () => {}
 }

@@ -41,6 +41,12 @@ describe('a task of the A2A agent', () => {
     assert.ok(!('artifacts' in task))
   })
 
+  it('is failed, and ends, where the tool throws', async () => {
+    const task = await send('verify 3')
+    assert.equal(task.status.state, 'TASK_STATE_FAILED')
+    assert.equal(task.status.message.parts[0].data.error.code, 'INTERNAL')
+  })
+
   it('is rejected for a skill that the agent has not', async () => {
     const task = await send({ skill: 'transfer_asset', token_id: '42' })
     assert.equal(task.status.state, 'TASK_STATE_REJECTED')

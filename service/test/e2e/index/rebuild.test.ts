@@ -120,8 +120,20 @@ describe('touchstone index rebuild', () => {
     }
     release()
     assert.equal((await rebuilding).exit, 0)
-    await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
+    const arrived = () =>
+      until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
+    await arrived()
     assert.deepEqual(await run('privacy', 'export', ...owned), whole)
+
+    const transaction: typeof database.transaction = async (...call) => {
+      const result = await database.transaction(...call)
+      await run('index', 'rebuild', '--yes')
+      await arrived()
+      return result
+    }
+    const components = { ...world.components, database: { ...database, transaction } }
+    const meanwhile = await commandsOf({ ...world, components })('privacy', 'export', ...owned)
+    assert.match(meanwhile.err, /The index was rebuilt meanwhile/)
   })
 
   it('says in words and as JSON what differs from the chain, and is asked for twice', async () => {

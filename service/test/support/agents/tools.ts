@@ -14,7 +14,7 @@ const state = { flagged: false, state: 'CLAIMED', state_code: 4, authentic: true
 const flagCheck = { version: '1', token_id: '42', ...state, chainRef: ref, ...status } as const
 export const verdict = { ...flagCheck, owner_commitment: null } as const
 
-/** Token 1 does not exist; token 2 waits for the next `release`. `calls` are what was asked. */
+/** Token 1 does not exist; token 2 waits for the next `release`; token 3 is a fault. `calls` are what was asked. */
 export function scriptedTools(): { tools: Tools; calls: [string, unknown][]; release: () => void } {
   const calls: [string, unknown][] = []
   let waiting = Promise.withResolvers<void>()
@@ -23,6 +23,7 @@ export function scriptedTools(): { tools: Tools; calls: [string, unknown][]; rel
     const { token_id } = args as { token_id: string }
     if (token_id === '1') return noAsset
     if (token_id === '2') await waiting.promise
+    if (token_id === '3') throw new Error('a fault of the tool')
     return { ok: true, structured } as ToolAnswer
   }
   const tools: Tools = {
