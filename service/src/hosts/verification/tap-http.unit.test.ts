@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { Hono } from 'hono'
+import { createLog } from '../../lib/log.ts'
+import type { TapOutcome } from '../../tap/resolve-tap.ts'
+import { createRequestHelpers, type Env } from './request.ts'
+import { tapRoute } from './tap-guard.ts'
 import { getTapTokens, isPrefetch } from './tap-http.ts'
 
 const headersOf = (headers: Readonly<Record<string, string>>) => (name: string) => headers[name]
@@ -47,5 +52,27 @@ describe('the challenge of a tap', () => {
     const cookie = '__Host-tap-challenge=from-cookie'
     assert.equal(getTapTokens(headersOf({ cookie })).challengeToken, 'from-cookie')
     assert.equal(getTapTokens(headersOf({ cookie, 'x-tap-challenge': 'from-app' })).challengeToken, 'from-app')
+  })
+})
+
+describe('a tap that counts, and whose answer fails', () => {
+  const bindToken = { token: 'a'.repeat(43), seconds: 300 }
+  const outcome = { kind: 'unbound', tag: { bindToken } } as TapOutcome
+  const app = new Hono<Env>()
+  tapRoute(
+    app,
+    createRequestHelpers({ clientKey: () => '', log: createLog(() => {}) }),
+    { path: '/tap/', methods: 'GET, HEAD', resolveTap: async () => outcome },
+    async ({ resolve }) => {
+      await resolve()
+      throw new Error('the store does not answer')
+    },
+    ({ status }, headers) => new Response(null, { status, headers }),
+  )
+
+  it('stays good for its client by the cookie, which HEAD does not get', async () => {
+    const [got, head] = [await app.request('/tap/1'), await app.request('/tap/1', { method: 'HEAD' })]
+    assert.deepEqual([got.status, head.status, head.headers.getSetCookie()], [500, 500, []])
+    assert.match(got.headers.getSetCookie().join(), /^__Host-tap-a{12}=a{43}; Max-Age=300; /)
   })
 })
