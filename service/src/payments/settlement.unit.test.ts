@@ -1,4 +1,4 @@
-/** What a settlement makes of the chain's word, the facilitator's and the ledger's (spec §4.8): who is charged, and who gets a proof. */
+/** The outcomes of a settlement by chain, facilitator and ledger (spec §4.8): the charge and the proof. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -34,7 +34,7 @@ const [unsent, perhaps, reverted] = [{ sent: 'no' }, { sent: 'perhaps' }, { sent
 
 type World = {
   status?: AuthorizationStatus
-  /** What the chain says from the second look on. */
+  /** The chain's answer from the second look on. */
   later?: AuthorizationStatus
   report?: SettlementReport
   /** Transactions that were sent for the payment. */

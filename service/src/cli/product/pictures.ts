@@ -22,7 +22,7 @@ export async function importPicture({ store }: PictureSession, path: string, use
 }
 
 async function readPicture(path: string): Promise<Uint8Array> {
-  await requireFile(path) // opening a pipe that nobody writes would hold a thread of the service
+  await requireFile(path) // opening a pipe without a writer would hold a thread of the service
   const bytes = await readBytes(path, maxFileBytes)
   if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
   return bytes
