@@ -17,8 +17,9 @@ import {
 } from '../../chain/devchain/agent-registries.ts'
 import { deployLocal } from '../../chain/devchain/deploy.ts'
 import { installTestMoney, moneyAccounts } from '../../chain/devchain/test-money.ts'
-import { ConfigError, readConfig } from '../../app/config/config.ts'
+import { type Config, ConfigError, readConfig } from '../../app/config/config.ts'
 import type { Service } from '../../app/service.ts'
+import { appliedMigrations } from '../../db/migrate.ts'
 import { createLog } from '../../lib/log.ts'
 import { isListening } from '../doctor/port.ts'
 import { type ApiKeyStore, newApiKey } from '../../access/api-keys.ts'
@@ -64,7 +65,8 @@ export function devCommand(): Command {
 
 async function dev(): Promise<void> {
   const env = { ...demonstration, ...process.env }
-  const { dataDir, store, hosts, keys, localChain, logLevel } = readConfig(env)
+  const given = readConfig(env)
+  const { dataDir, store, hosts, keys, localChain, logLevel } = given
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   warnOfNames(log)
   const signals = handleSignals()
@@ -72,6 +74,7 @@ async function dev(): Promise<void> {
   for (const host of ['verification', 'gateway', 'graphql'] as const)
     await assertFree(hosts.bind, hosts[host].port, `${host.toUpperCase()}_PORT`)
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
+  await assertNoService(given)
 
   await using opened = new AsyncDisposableStack()
   await closeDataFolder({ dataDir, store }, log)
@@ -164,6 +167,27 @@ async function assertFree(host: string, port: number, setting: string): Promise<
   if (await isListening(host, port))
     throw new ConfigError(
       `Port ${port} is in use. Stop the program that listens there, or choose another one, such as ${setting}=${port + 100}.`,
+    )
+}
+
+/**
+ * Throws where DATABASE_URL names the database of a service. Its payments and transactions are not on the chain of the demonstration. The
+ * first row of a demonstration is its batch.
+ */
+async function assertNoService(config: Config): Promise<void> {
+  if (config.store.databaseUrl === null) return
+  const { openBareDatabase } = await import('../../app/store.ts')
+  await using opened = new AsyncDisposableStack()
+  const database = opened.adopt(await openBareDatabase(config), (it) => it.close())
+  if ((await appliedMigrations(database)).size === 0) return
+  const others = await database.query(
+    `select from (select 1 from operation union all select 1 from payment union all select 1 from tag_batch) kept
+     where not exists (select from tag_batch where id = $1) limit 1`,
+    [demoBatch],
+  )
+  if (others.length > 0)
+    throw new ConfigError(
+      'DATABASE_URL names the database of a service, and the demonstration would write into it: unset it, or name an empty one.',
     )
 }
 

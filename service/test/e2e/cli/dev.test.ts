@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { products } from '../../../src/cli/dev/products.ts'
+import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../../support/wait.ts'
@@ -126,6 +127,31 @@ describe('npm start', () => {
       assert.deepEqual(await readdir(empty), [])
     }
     holder.close()
+  })
+
+  it('leaves the database of a service alone', { skip: noPostgres }, async () => {
+    const database = await openOwnDatabase('migrated')
+    try {
+      await database.query(`insert into tag_batch (id, epoch, status) values ('own', 0, 'active')`)
+      const empty = testFolder()
+      const running = touchstone(['dev'], { ...env, DATA_DIR: empty, DATABASE_URL: database.url })
+      await untilSaid(running, 'Ctrl-C')
+      assert.match(
+        running.said(),
+        /^touchstone: DATABASE_URL names the database of a service, .*: unset it, or .*\.\n$/,
+      )
+      assert.equal((await running.ended).exit, 1)
+      assert.deepEqual(await readdir(empty), [])
+      assert.deepEqual(await database.query('select id from tag_batch'), [{ id: 'own' }])
+      await database.query(`update tag_batch set id = 'demo'`)
+      const again = touchstone(['dev'], { ...env, DATA_DIR: empty, DATABASE_URL: database.url })
+      await untilSaid(again, '… chain')
+      assert.match(again.said(), /… chain/)
+      again.child.kill('SIGKILL')
+      await again.ended
+    } finally {
+      await database.close()
+    }
   })
 
   it('says in one sentence that the data folder is damaged, and exits with 1', async () => {
