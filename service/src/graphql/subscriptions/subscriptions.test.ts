@@ -14,7 +14,8 @@ import { contextFactory, createLoaders, type GraphqlContext } from '../context.t
 import { fieldResolvers } from '../queries/fields.ts'
 import { graphqlSchema, type ResolverMap } from '../schema.ts'
 import { indexStores } from '../stores.ts'
-import { createEventDispatcher, type EventDispatcher } from './dispatcher.ts'
+import { createEventDispatcher, type EventDispatcher, notLoaded } from './dispatcher.ts'
+import { createEventStream } from './stream.ts'
 import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from './subscriptions.ts'
 
 for (const { name, open, skip } of testDatabases())
@@ -233,3 +234,29 @@ async function readAll(stream: AsyncGenerator<ExecutionResult>, count: number): 
   }
   return found
 }
+
+describe('the events of one subscription', () => {
+  it('end with an error where they cannot be read, and where the error comes before the next event is asked for', async () => {
+    let fail = (_error: ReturnType<typeof notLoaded>) => {}
+    const streamOf = (after: bigint | null) =>
+      createEventStream(
+        {
+          dispatcher: {
+            subscribe: (_filter, subscriber) => ((fail = subscriber.fail), () => {}),
+            newest: () => ({ seq: 9n, micros: 0n }),
+          },
+          outbox: { range: () => Promise.reject(new Error('the database is away')) },
+          load: async () => [],
+          goneError: async () => notLoaded(),
+          log: createLog(() => {}),
+        },
+        { filter: {}, after },
+      )
+    const [unread, live] = [streamOf(1n), streamOf(null)]
+    fail(notLoaded())
+    for (const stream of [unread, live]) {
+      await assert.rejects(stream.next(), notLoaded())
+      assert.deepEqual(await stream.next(), { done: true, value: undefined })
+    }
+  })
+})
