@@ -87,12 +87,12 @@ describe('a history of which the log of one change was missed', () => {
   const record = { owner, state: 1, flags: 2 } as const
   const asked = async (
     asset: NonNullable<Parameters<Histories>[1]>['asset'],
-    { emitsChanges = true, events = rows } = {},
+    { emitsChanges = true, events = rows, cursor = block, hashAt = block.hash as Hex | null } = {},
   ) => {
     const histories = createHistories({
       assets: { read: () => assert.fail('read'), emitsChanges: async () => emitsChanges },
       index: { until: async () => true },
-      store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows: events }) },
+      store: { of: async () => ({ cursor: { ...cursor, time: 2_000n }, hashAt, rows: events }) },
       contract: `0x${'c'.repeat(40)}`,
       log: createLog(() => {}, 'silent'),
     })
@@ -107,6 +107,20 @@ describe('a history of which the log of one change was missed', () => {
     assert.equal(await asked({ record: { ...record, flags: 0 }, metadataHash }), 'INDEX_MISMATCH')
     assert.equal(await asked({ record, metadataHash: hashOf(3n) }), 'INDEX_MISMATCH')
     assert.equal(await asked({ record, metadataHash: null }), 'INDEX_MISMATCH')
+  })
+
+  it('is not available from an index behind the block or on another branch, without its mint, or in part', async () => {
+    const asset = { record, metadataHash: hashOf(2n) }
+    const at = (event: Partial<AssetEvent>) => ({ events: [...rows, eventAt(4, { flags: 2, ...event })] })
+    assert.equal(await asked(asset, { cursor: { number: 1_999n, hash: hashOf(1_999n) } }), 'INDEX_BEHIND')
+    assert.equal(await asked(asset, { cursor: { ...block, hash: hashOf(1n) }, hashAt: null }), 'INDEX_BEHIND')
+    assert.equal(await asked(asset, at({ blockNumber: block.number, blockHash: hashOf(1n) })), 'INDEX_BEHIND')
+    assert.equal(await asked(asset, at({ blockNumber: block.number + 1n, flags: 1 })), 'available')
+    assert.equal(await asked(asset, { events: rows.slice(1) }), 'INDEX_MISMATCH')
+    assert.equal(
+      await asked(asset, { events: [...rows, ...Array<AssetEvent>(997).fill(eventAt(4, { flags: 2 }))] }),
+      'INDEX_UNAVAILABLE',
+    )
   })
 
   it('is held against what the contract emits an event for, and what is known of the record', async () => {
