@@ -5,6 +5,7 @@
  */
 import { type Actor, auditText } from '../db/audit.ts'
 import type { Sql } from '../db/database.ts'
+import { instant } from '../db/columns.ts'
 import { isDeadlock } from '../db/errors.ts'
 import { itemStore, itemRefusalOf } from '../assets/items.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
@@ -245,7 +246,7 @@ const useStatement = `
 SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age
 FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
-const batchStatement = `SELECT id, epoch, status, (${knownSettings})::text AS settings, created_at AS "createdAt" FROM tag_batch b`
+const batchStatement = `SELECT id, epoch, status, (${knownSettings})::text AS settings, ${instant('created_at')} AS "createdAt" FROM tag_batch b`
 
 type StoredRow = Omit<RegisteredBatch, 'settings'> & { readonly settings: string }
 

@@ -1,5 +1,5 @@
 /** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { formatSecond } from '../../domain/text.ts'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
@@ -39,7 +39,7 @@ export function attestCommand(run: RunWork): Command {
       ' attest-99783a8ae14acdfe --at 2026-11-20T08:00:00Z',
     )
       .argument('<keyId>', 'as listed', parseKeyId)
-      .option('--at <time>', 'published time of the theft, ISO 8601 (default: now)', parseTime)
+      .option('--at <time>', 'published time of the theft, ISO 8601 (default: now)', argument.pastTime)
       .action(withKeys(revoke)),
   ]
   const key = defineGroup('key', 'Keys that sign attestations: list, add, switch, retire, revoke.', commands, rotation)
@@ -95,7 +95,7 @@ async function revoke(
   id: string,
   { at, json }: Options & { at?: number },
 ): Promise<void> {
-  assertChanged(await keys.revoke(id, at))
+  assertChanged(await keys.revoke(id, at && Math.floor(at / 1_000)))
   if (json === true) return list(keys, print, { json })
   print(`${id} is revoked: every attestation it signed is void.`)
   print(await successor(keys))
@@ -120,10 +120,3 @@ const parseKeyId = textArgument(
   (text) => /^attest-[0-9a-f]{16}$/.test(text),
   'A key is named attest- and 16 hex digits; see touchstone attest key list.',
 )
-
-function parseTime(text: string): number {
-  const time = Date.parse(text)
-  if (Number.isNaN(time) || time < 0 || time > Date.now())
-    throw new InvalidArgumentError('Give a time in the past, such as 2026-11-20T08:00:00Z.')
-  return Math.floor(time / 1000)
-}

@@ -147,6 +147,11 @@ export const argument = {
     const isReal = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
     return !isReal ? invalid('A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC.') : ms
   },
+  /** Parses as `time` does, and takes no time in the future. */
+  pastTime: (text: string): number => {
+    const ms = argument.time(text)
+    return ms >= 0 && ms <= Date.now() ? ms : invalid('Give a time in the past, such as 2026-11-20T08:00:00Z.')
+  },
   note: textArgument((text) => text.length <= 1_000 && text.isWellFormed(), 'A note has at most 1000 characters.'),
   tapUrl: textArgument((text) => URL.canParse(text), 'It is a URL, in quotes.'),
 } as const

@@ -333,6 +333,8 @@ describe('touchstone attest key', () => {
       [['add', '--address', '0x12'], /An address is 0x and 40 hex digits/],
       [['add', '--address', '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'], /publicly known/],
       [['revoke', keyId, '--at', '2999-01-01'], /Give a time in the past/],
+      [['revoke', keyId, '--at', '5'], /A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC/],
+      [['revoke', keyId, '--at', '2026-01-02 03:04'], /A time is a day such as/],
     ]
     for (const [argv, sentence] of cases) assert.match(await attest(...argv), sentence)
   })
