@@ -356,6 +356,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await using page = await browser.open(`${world.url}/`, { allowed: /ERR_INTERNET_DISCONNECTED/ })
     await addWallet(page)
     await page.goto(own.tapOf(item))
+    await page.evaluate('navigator.serviceWorker.ready.then(() => 0)') // its script would be missed without a connection
     await page.context().setOffline(true)
     const isFailed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/wallet.js'))
     await unfold(page, 'Claim it')
