@@ -41,13 +41,13 @@ export async function startService(config: Config, output: Log, overrides: Compo
   const limits = opened.use(await openLimits(config, log.child('limits')))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
   // Links name the ports, which are known only when all listen. A request that comes before its host is open waits.
-  const listeners = await allOf(
-    names.map(async (name) => {
-      const listener = await openListener(name, config, log.child(name))
-      opened.defer(() => listener.close(0))
-      return { name, ...listener }
-    }),
-  )
+  const opening = names.map(async (name) => {
+    const listener = await openListener(name, config, log.child(name))
+    opened.defer(() => listener.close(0))
+    return { name, ...listener }
+  })
+  await Promise.allSettled(opening) // where one fails, the others are closed too
+  const listeners = await Promise.all(opening)
   const logLack = (code: string) =>
     log.error('connections are refused: no file descriptor is left', { code, remedy: moreDescriptors })
   opened.adopt(watchFileDescriptors(logLack), clearInterval)
@@ -90,12 +90,6 @@ export async function startService(config: Config, output: Log, overrides: Compo
 }
 
 const moreDescriptors = 'raise the limit of open files, such as LimitNOFILE of the unit or ulimit -n'
-
-/** Like `Promise.all`, but a failure waits for the others to end, so that what they open can be closed. */
-async function allOf<T>(works: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(works)
-  return Promise.all(works)
-}
 
 /** Most requests that wait for a host that is not open yet. Further ones get 503. */
 const mostWaiting = 1_000
