@@ -97,7 +97,7 @@ export function createChannelStore(database: Pick<Database, 'query'>, { chainId,
              g(id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt, balance, claimed, withdrawal, block)),
          read as (insert into channel as channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay,
              salt, balance, claimed, withdrawal, read_block, charged)
-           select $1, $2, g.*, g.claimed from given g order by g.id
+           select $1, $2, g.*, 0 from given g order by g.id
            on conflict (id) do update set balance = excluded.balance, claimed = excluded.claimed, withdrawal = excluded.withdrawal,
              read_block = excluded.read_block, read_at = clock_timestamp(),
              unclaimed_since = case

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { bytes, newPayment } from '../../../test/support/payments/ledger.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import { openHolder, type PaymentHolder } from '../holder.ts'
@@ -10,20 +10,6 @@ import type { NewPayment } from './intake.ts'
 import { createPaymentLedger } from './ledger.ts'
 import { parsePayload } from './table.ts'
 
-const bytes = (count: number): Hex => `0x${randomBytes(count).toString('hex')}`
-const newPayment = (): NewPayment => {
-  const [payer, nonce] = [bytes(20), bytes(32)]
-  const payment = {
-    from: payer,
-    nonce,
-    to: bytes(20),
-    value: 10n,
-    validAfter: 0n,
-    validBefore: 2n ** 256n - 1n,
-    signature: bytes(65),
-  }
-  return { payer, nonce, tokenId: 7n, requestHash: bytes(32).slice(2), payment, proof: '{"a":1}', fromBlock: 7n }
-}
 const paid = (answer: string) => ({ transaction: bytes(32), answer, block: { number: 9n, hash: bytes(32) } })
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
@@ -87,15 +73,55 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await store.find(transfer))?.requestHash, transfer.requestHash)
     })
 
-    it('takes in anew what another version claimed and left', async () => {
+    it('takes in anew what another version claimed and left, and nothing over what that one works on', async () => {
       const payment = await settling()
-      await database.query(`update payment set state = 'open', claimed_until = clock_timestamp() where nonce = $1`, [
-        Buffer.from(payment.nonce.slice(2), 'hex'),
-      ])
+      const setOpen = (left: string) =>
+        database.query(
+          `update payment set state = 'open', claim = null, holder = null, claimed_until = clock_timestamp() + $2::interval where nonce = $1`,
+          [hexToBytes(payment.nonce), left],
+        )
+      const named = { ...payment, nonce: bytes(32), identifier: 'order_0123456789-F' }
+      const other = { ...newPayment(), ...payment, tokenId: 8n, requestHash: bytes(32).slice(2), proof: '{"b":1}' }
+      Object.assign(other, { fromBlock: 8n, payment: { ...payment.payment, value: 11n, validBefore: 12n } })
+      await setOpen('20 s')
       assert.equal(await store.find(payment), undefined)
-      const other = { ...payment, requestHash: bytes(32).slice(2) }
-      assert.equal(await store.insert(other), true)
-      assert.equal((await store.find(payment))?.requestHash, other.requestHash)
+      assert.equal(await store.insert({ ...other, identifier: named.identifier }), false)
+      assert.equal(await store.find(named), undefined)
+      await database.query('delete from payment_identifier')
+      await setOpen('0 s')
+      assert.equal(await store.insert({ ...other, identifier: named.identifier }), true)
+      const row = await store.find(named)
+      assert.deepEqual(
+        [row?.nonce, row?.requestHash, row?.proof, row?.fromBlock, parsePayload(row?.payload ?? '')],
+        [payment.nonce, other.requestHash, other.proof, other.fromBlock, other.payment],
+      )
+      const [stored] = await database.query(
+        `select token_id::text, amount::text, valid_before::text, holder, claim is not null as claimed from payment where nonce = $1`,
+        [hexToBytes(payment.nonce)],
+      )
+      assert.deepEqual(stored, {
+        token_id: '8',
+        amount: '11',
+        valid_before: '12',
+        holder: holder.number,
+        claimed: true,
+      })
+    })
+
+    it('takes nothing in over a payment that it has, and binds no identifier to that', async () => {
+      const payment = await settling()
+      const again = { ...payment, requestHash: bytes(32).slice(2), identifier: 'order_0123456789-G' }
+      const isUnchanged = async () => {
+        await database.query(`update payment set claimed_until = claimed_until - interval '1 hour' where nonce = $1`, [
+          hexToBytes(payment.nonce),
+        ])
+        assert.equal(await store.insert(again), false)
+        assert.equal((await store.find(payment))?.requestHash, payment.requestHash)
+        assert.equal(await store.find({ ...again, nonce: bytes(32) }), undefined)
+      }
+      await isUnchanged()
+      await store.done(payment, paid('{"a":1}'))
+      await isUnchanged()
     })
 
     it('finds an undelivered proof of the same payer for the same request', async () => {
@@ -232,6 +258,26 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await store.find(alive))?.undelivered, false)
     })
 
+    it('keeps a mark that was set before the end, and marks no deposit by its end', async () => {
+      const [pending, deposit, lost, refused] = [await settling(), await settling(), await settling(), await settling()]
+      for (const { nonce } of [deposit, lost])
+        await database.query(`update payment set kind = 'deposit', channel = nonce where nonce = $1`, [
+          hexToBytes(nonce),
+        ])
+      for (const payment of [pending, lost, refused]) await store.setUndelivered(payment, true)
+      for (const payment of [pending, deposit, lost]) await store.done(payment, paid('{"a":1}'))
+      await store.reject(refused, 'payment_rejected')
+      assert.equal(await store.setUndelivered(refused, true), null)
+      const found = async () => {
+        const payments = [pending, deposit, lost, refused]
+        const rows = await Promise.all(payments.map((payment) => store.find({ ...payment, nonce: bytes(32) })))
+        return rows.map((row) => row?.nonce)
+      }
+      assert.deepEqual(await found(), [pending.nonce, undefined, lost.nonce, undefined])
+      for (const payment of [pending, deposit, lost]) await store.delivered(payment)
+      assert.deepEqual(await found(), [pending.nonce, undefined, lost.nonce, undefined])
+    })
+
     it('finds an undelivered proof for those only whose request it answers, of many that look at once', async () => {
       const payment = await settling()
       const again = { ...payment, nonce: bytes(32) }
@@ -243,74 +289,16 @@ for (const { name, open, skip } of testDatabases()) {
       const payment = await settling()
       await store.done(payment, paid('{"a":1}'))
       await store.setUndelivered(payment, true)
-      await database.query(`update payment set settled_at = settled_at - interval '1 hour' where nonce = $1`, [
-        Buffer.from(payment.nonce.slice(2), 'hex'),
-      ])
+      const age = (span: string) =>
+        database.query(`update payment set settled_at = settled_at - $2::interval where nonce = $1`, [
+          hexToBytes(payment.nonce),
+          span,
+        ])
+      await age('50 minutes')
+      assert.equal((await store.find({ ...payment, nonce: bytes(32) }))?.nonce, payment.nonce)
+      await age('10 minutes')
       const [known, none] = await Promise.all([store.find(payment), store.find({ ...payment, nonce: bytes(32) })])
       assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
-    })
-
-    it('finds a payment by its identifier, for its payer only', async () => {
-      const payment = await settling()
-      const identifier = 'order_0123456789-A'
-      const named = { ...newPayment(), identifier }
-      assert.ok(await store.insert(named))
-      const again = { payer: named.payer, nonce: bytes(32), requestHash: bytes(32).slice(2), identifier }
-      assert.equal((await store.find(again))?.nonce, named.nonce)
-      assert.equal(await store.find({ ...again, payer: payment.payer }), undefined)
-      assert.equal(await store.find({ ...again, identifier: `${identifier}b` }), undefined)
-      assert.equal((await store.find({ ...payment, identifier }))?.nonce, payment.nonce)
-    })
-
-    it('takes in one payment for an identifier, of many at once, in one process or two', async () => {
-      const identifier = 'order_0123456789-B'
-      const first = newPayment()
-      const rivals = Array.from({ length: 6 }, () => ({ ...newPayment(), payer: first.payer, identifier }))
-      const other = ledgerOf(holder)
-      const plain = newPayment()
-      const inserted = await Promise.all([
-        store.insert(plain),
-        ...rivals.map((rival, n) => (n % 2 === 0 ? store : other).insert(rival)),
-      ])
-      assert.equal(inserted[0], true)
-      assert.equal(inserted.slice(1).filter(Boolean).length, 1)
-      const found = await store.find({ ...first, identifier })
-      assert.equal(found?.nonce, rivals[inserted.slice(1).indexOf(true)]?.nonce)
-      for (const [n, rival] of rivals.entries())
-        assert.equal((await store.find({ ...rival, identifier: undefined })) !== undefined, inserted[n + 1])
-    })
-
-    it('frees the identifier of a payment that is rejected or dropped, and binds more than one', async () => {
-      const identifier = 'order_0123456789-C'
-      const payment = { ...newPayment(), identifier }
-      const anew = () => ({ ...payment, nonce: bytes(32) })
-      assert.ok(await store.insert(payment))
-      await store.identify(payment, `${identifier}2`)
-      assert.equal((await store.find({ ...anew(), identifier: `${identifier}2` }))?.nonce, payment.nonce)
-      await store.reject(payment, 'authorization_expired')
-      assert.equal(await store.find(anew()), undefined)
-      const second = anew()
-      assert.ok(await store.insert(second))
-      assert.equal(await store.insert(anew()), false)
-      assert.ok(await store.drop(second))
-      assert.equal(await store.find(anew()), undefined)
-      const third = anew()
-      assert.ok(await store.insert(third))
-      await store.identify(third, identifier)
-      await store.identify(second, `${identifier}3`)
-      assert.equal((await store.find(anew()))?.nonce, third.nonce)
-      assert.equal(await store.find({ ...anew(), identifier: `${identifier}3` }), undefined)
-    })
-
-    it('binds at most ten identifiers to a payment', async () => {
-      const payment = await settling()
-      const names = Array.from({ length: 12 }, (_, n) => `order_0123456789-D${n}`)
-      const bound = []
-      for (const name of names) bound.push(await store.identify(payment, name))
-      assert.deepEqual(bound.slice(8), [true, true, false, false])
-      const again = { ...payment, nonce: bytes(32), requestHash: bytes(32).slice(2) }
-      const found = await Promise.all(names.map((identifier) => store.find({ ...again, identifier })))
-      assert.equal(found.filter((row) => row?.nonce === payment.nonce).length, 10)
     })
 
     it('gives a row to one process at a time, once no living one works on it', async () => {
