@@ -17,7 +17,7 @@ import {
   send,
   supersededOutcome,
 } from './outcome.ts'
-import type { RpcClient } from '../rpc/client.ts'
+import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { throwChainUnavailable } from '../../lib/errors.ts'
 import { currentFees, minedCount, numberFrom, replacementFees, signTransaction } from './transaction.ts'
@@ -147,7 +147,11 @@ export function createRecovery(options: RecoveryOptions) {
 
   /** Returns an outcome where another transaction has the nonce, deep enough that this one can never be mined. */
   async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<WriteOutcome | undefined> {
-    const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe'])
+    // A node may lack the state of that block, such as the local chain after a restart. Sending once more harms nothing.
+    const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe']).catch((error: unknown) => {
+      if (isRefusal(error)) return 0n
+      throw error
+    })
     if (used <= nonce) return undefined
     // It may have been mined between the two questions, and a provider that lags behind does not know it yet.
     const hashes = await operations.hashes(key)

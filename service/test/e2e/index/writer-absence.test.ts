@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, keccak256, toHex } from 'viem'
+import { RpcError } from '../../../src/chain/rpc/answer.ts'
 import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import {
@@ -17,13 +18,13 @@ import {
 
 const mint = { kind: 'mint', to: operator.address, metadataHash: hash(1) } as const
 
-describe('a transaction that was mined', () => {
+describe('a transaction about which a provider lacks something', () => {
   let world: StoredWriterWorld
   let operations: StoredWriterWorld['operations']
   before(async () => void ({ operations } = world = await startWriterOver()))
   after(() => world.end())
 
-  it('stays CONFIRMED when providers have deleted it, and one counts too few transactions or lacks its block', async () => {
+  it('stays CONFIRMED once mined, when providers have deleted it, and one counts too few transactions or lacks its block', async () => {
     const count = await world.nonceOf(operator.address)
     const first = await world.writerOver(operations).write(mint, { idempotencyKey: 'deleted' })
     assert.ok(first.ok && first.status === 'CONFIRMED')
@@ -72,6 +73,23 @@ describe('a transaction that was mined', () => {
     await writer.recover()
     assert.deepEqual(await writer.write(mint, { idempotencyKey: 'empty' }), { ...first, repeated: true })
     await writer.close()
+  })
+
+  it('is sent again when it is lost and the node does not count those of the safe block', async () => {
+    let isLost = true
+    const rpc: RpcClient = async (method, params = [], options) => {
+      if (method === 'eth_sendRawTransaction' && isLost) return keccak256(params[0] as Hex)
+      if (method === 'eth_getTransactionCount' && params[1] === 'safe')
+        throw new RpcError('fault', 'the state is not kept', {})
+      return world.rpc(method, params, options)
+    }
+    const writer = world.writerOver(operations, { rpc, keys: { issuer: operator }, receiptWaitMs: 50 })
+    assert.ok(isPending(await writer.write(mint, { idempotencyKey: 'lost' })))
+    isLost = false
+    await writer.close()
+    const next = world.writerOver(operations, { rpc, keys: { issuer: operator } })
+    assert.equal(codeOf(await next.write(mint, { idempotencyKey: 'lost' })), 'CONFIRMED')
+    await next.close()
   })
 })
 
