@@ -17,7 +17,7 @@ import {
   send,
   supersededOutcome,
 } from './outcome.ts'
-import { isRefusal, type RpcClient } from '../rpc/client.ts'
+import { isAboutRequest, type RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { throwChainUnavailable } from '../../lib/errors.ts'
 import { currentFees, minedCount, numberFrom, replacementFees, signTransaction } from './transaction.ts'
@@ -149,7 +149,7 @@ export function createRecovery(options: RecoveryOptions) {
   async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<WriteOutcome | undefined> {
     // A node may lack the state of that block, such as the local chain after a restart. Sending once more harms nothing.
     const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe']).catch((error: unknown) => {
-      if (isRefusal(error)) return 0n
+      if (isAboutRequest(error)) return 0n
       throw error
     })
     if (used <= nonce) return undefined
