@@ -41,11 +41,13 @@ export type NewPayment = PaymentKey & {
 
 /** Clients that make a new identifier for each try have this many tries of one purchase. Others would fill the table. */
 const maxIdentifiers = 10
+/** SQL for a condition: another version claimed the payment, and left it. */
+const isLeft = `p.state = 'open' and p.claimed_until <= statement_timestamp()`
 /** SQL that binds identifiers to new payments, and a condition for payments that have none or got theirs. Its lock order is that of the ids. */
 const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $13::text[]) g(payer, nonce, id) where id is not null),
   named as (insert into payment_identifier (chain_id, asset, payer, id, nonce)
     select distinct on (g.payer, g.id) $1::bigint, $2::bytea, g.payer, g.id, g.nonce from given g
-    where not exists (select from payment p where ${ofToken} and p.payer = g.payer and p.nonce = g.nonce and p.state <> 'open')
+    where not exists (select from payment p where ${ofToken} and p.payer = g.payer and p.nonce = g.nonce and (${isLeft}) is not true)
     order by g.payer, g.id on conflict do nothing returning payer, nonce)`
 const isNamed = `where (payer, nonce) not in (select payer, nonce from given) or (payer, nonce) in (select payer, nonce from named)`
 
@@ -101,7 +103,7 @@ export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder
          on conflict (chain_id, asset, payer, nonce) do update set request_hash = excluded.request_hash, payload = excluded.payload,
            valid_before = excluded.valid_before, amount = excluded.amount, proof = excluded.proof, from_block = excluded.from_block,
            token_id = excluded.token_id, state = excluded.state, holder = excluded.holder, claim = excluded.claim, claimed_until = excluded.claimed_until
-           where p.state = 'open' and p.claimed_until <= statement_timestamp()
+           where ${isLeft}
          returning payer, nonce`,
         [
           bytes(payments.map(({ requestHash }) => `0x${requestHash}` as const)),

@@ -83,11 +83,10 @@ for (const { name, open, skip } of testDatabases()) {
       const named = { ...payment, nonce: bytes(32), identifier: 'order_0123456789-F' }
       const other = { ...newPayment(), ...payment, tokenId: 8n, requestHash: bytes(32).slice(2), proof: '{"b":1}' }
       Object.assign(other, { fromBlock: 8n, payment: { ...payment.payment, value: 11n, validBefore: 12n } })
-      await setOpen('20 s')
+      await setOpen('1 hour')
       assert.equal(await store.find(payment), undefined)
       assert.equal(await store.insert({ ...other, identifier: named.identifier }), false)
       assert.equal(await store.find(named), undefined)
-      await database.query('delete from payment_identifier')
       await setOpen('0 s')
       assert.equal(await store.insert({ ...other, identifier: named.identifier }), true)
       const row = await store.find(named)
