@@ -1,42 +1,24 @@
-/** Identifiers by which buyers name their payments. */
+/** Buyers name their payments by identifiers. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { bytes, newPayment } from '../../../test/support/payments/ledger.ts'
-import type { Database } from '../../db/database.ts'
-import { openHolder, type PaymentHolder } from '../holder.ts'
+import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
 import { nameOfAnswered } from './intake.ts'
-import { createPaymentLedger } from './ledger.ts'
+import type { PaymentLedger } from './ledger.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`identifiers of payments on ${name}`, { skip }, () => {
-    let database: Database
-    let holder: PaymentHolder
-    let store: ReturnType<typeof createPaymentLedger>
-    const asset = bytes(20)
-    const ledgerOf = (of: PaymentHolder) => createPaymentLedger(database, { chainId: 84532, asset, holder: of })
-    before(async () => {
-      database = await open()
-      holder = await openHolder(database)
-      store = ledgerOf(holder)
-    })
-    after(async () => {
-      await holder?.[Symbol.asyncDispose]()
-      await database?.close()
-    })
-
-    async function settling(ledger = store) {
-      const payment = newPayment()
-      assert.ok(await ledger.insert(payment))
-      return payment
-    }
+    let opened: OpenLedger
+    let store: PaymentLedger
+    before(async () => void ({ ledger: store } = opened = await openLedger(open)))
+    after(() => opened?.close())
 
     it('finds a payment by its identifier, for its payer only', async () => {
-      const payment = await settling()
+      const payment = await takeIn(store)
       const identifier = 'order_0123456789-A'
       const named = { ...newPayment(), identifier }
       assert.ok(await store.insert(named))
-      const again = { payer: named.payer, nonce: bytes(32), requestHash: bytes(32).slice(2), identifier }
+      const again = { payer: named.payer, nonce: randomHex(32), requestHash: randomHex(32).slice(2), identifier }
       assert.equal((await store.find(again))?.nonce, named.nonce)
       assert.equal(await store.find({ ...again, payer: payment.payer }), undefined)
       assert.equal(await store.find({ ...again, identifier: `${identifier}b` }), undefined)
@@ -49,7 +31,7 @@ for (const { name, open, skip } of testDatabases())
       const undelivered = { ...newPayment(), payer: named.payer }
       for (const payment of [named, own, undelivered]) assert.ok(await store.insert(payment))
       await store.setUndelivered(undelivered, true)
-      const again = { ...undelivered, nonce: bytes(32) }
+      const again = { ...undelivered, nonce: randomHex(32) }
       const found = await Promise.all([
         store.find({ ...own, identifier: named.identifier }),
         store.find({ ...again, identifier: named.identifier }),
@@ -68,7 +50,7 @@ for (const { name, open, skip } of testDatabases())
       const identifier = 'order_0123456789-B'
       const first = newPayment()
       const rivals = Array.from({ length: 6 }, () => ({ ...newPayment(), payer: first.payer, identifier }))
-      const other = ledgerOf(holder)
+      const other = opened.ledgerOf()
       const plain = newPayment()
       const inserted = await Promise.all([
         store.insert(plain),
@@ -85,7 +67,7 @@ for (const { name, open, skip } of testDatabases())
     it('frees the identifier of a payment that is rejected or dropped, and binds more than one', async () => {
       const identifier = 'order_0123456789-C'
       const payment = { ...newPayment(), identifier }
-      const anew = () => ({ ...payment, nonce: bytes(32) })
+      const anew = () => ({ ...payment, nonce: randomHex(32) })
       assert.ok(await store.insert(payment))
       await store.identify(payment, `${identifier}2`)
       assert.equal((await store.find({ ...anew(), identifier: `${identifier}2` }))?.nonce, payment.nonce)
@@ -105,7 +87,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('binds at most ten identifiers to a payment', async () => {
-      const payment = await settling()
+      const payment = await takeIn(store)
       const names = Array.from({ length: 12 }, (_, n) => `order_0123456789-D${n}`)
       const others = [
         { ...newPayment(), payer: payment.payer },
@@ -118,7 +100,7 @@ for (const { name, open, skip } of testDatabases())
       const bound = []
       for (const name of names) bound.push(await store.identify(payment, name))
       assert.deepEqual(bound.slice(8), [true, true, false, false])
-      const again = { ...payment, nonce: bytes(32), requestHash: bytes(32).slice(2) }
+      const again = { ...payment, nonce: randomHex(32), requestHash: randomHex(32).slice(2) }
       const found = await Promise.all(names.map((identifier) => store.find({ ...again, identifier })))
       assert.equal(found.filter((row) => row?.nonce === payment.nonce).length, 10)
     })

@@ -2,39 +2,25 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { bytes, newPayment } from '../../../test/support/payments/ledger.ts'
+import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
-import { openHolder, type PaymentHolder } from '../holder.ts'
 import type { NewPayment } from './intake.ts'
-import { createPaymentLedger } from './ledger.ts'
+import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
 import { parsePayload } from './table.ts'
 
-const paid = (answer: string) => ({ transaction: bytes(32), answer, block: { number: 9n, hash: bytes(32) } })
+const paid = (answer: string) => ({ transaction: randomHex(32), answer, block: { number: 9n, hash: randomHex(32) } })
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the ledger of payments on ${name}`, { skip }, () => {
+    let opened: OpenLedger
     let database: Database
-    let holder: PaymentHolder
-    let store: ReturnType<typeof createPaymentLedger>
-    const asset = bytes(20)
-    const ledgerOf = (of: PaymentHolder) => createPaymentLedger(database, { chainId: 84532, asset, holder: of })
-    before(async () => {
-      database = await open()
-      holder = await openHolder(database)
-      store = ledgerOf(holder)
-    })
-    after(async () => {
-      await holder?.[Symbol.asyncDispose]()
-      await database?.close()
-    })
+    let store: PaymentLedger
+    before(async () => void ({ database, ledger: store } = opened = await openLedger(open)))
+    after(() => opened?.close())
 
-    async function settling(ledger = store) {
-      const payment = newPayment()
-      assert.ok(await ledger.insert(payment))
-      return payment
-    }
+    const settling = (ledger = store) => takeIn(ledger)
 
     let settlements = 0
     /** Stores a transaction of a nonce of its own; returns its row. */
@@ -50,7 +36,7 @@ for (const { name, open, skip } of testDatabases()) {
     it('takes a payment in once, of many at once', async () => {
       const payment = newPayment()
       const others = Array.from({ length: 5 }, newPayment)
-      const duplicates = ledgerOf(holder)
+      const duplicates = opened.ledgerOf()
       const inserted = await Promise.all([
         store.insert(payment),
         duplicates.insert(payment),
@@ -67,7 +53,7 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('takes in one of two payments with one nonce that come together, and all others', async () => {
       const transfer = newPayment()
-      const deposit = { ...transfer, requestHash: bytes(32).slice(2) }
+      const deposit = { ...transfer, requestHash: randomHex(32).slice(2) }
       const inserted = await Promise.all([transfer, newPayment(), deposit, newPayment()].map(store.insert))
       assert.deepEqual(inserted, [true, true, false, true])
       assert.equal((await store.find(transfer))?.requestHash, transfer.requestHash)
@@ -80,8 +66,8 @@ for (const { name, open, skip } of testDatabases()) {
           `update payment set state = 'open', claim = null, holder = null, claimed_until = clock_timestamp() + $2::interval where nonce = $1`,
           [hexToBytes(payment.nonce), left],
         )
-      const named = { ...payment, nonce: bytes(32), identifier: 'order_0123456789-F' }
-      const other = { ...newPayment(), ...payment, tokenId: 8n, requestHash: bytes(32).slice(2), proof: '{"b":1}' }
+      const named = { ...payment, nonce: randomHex(32), identifier: 'order_0123456789-F' }
+      const other = { ...newPayment(), ...payment, tokenId: 8n, requestHash: randomHex(32).slice(2), proof: '{"b":1}' }
       Object.assign(other, { fromBlock: 8n, payment: { ...payment.payment, value: 11n, validBefore: 12n } })
       await setOpen('1 hour')
       assert.equal(await store.find(payment), undefined)
@@ -102,21 +88,21 @@ for (const { name, open, skip } of testDatabases()) {
         token_id: '8',
         amount: '11',
         valid_before: '12',
-        holder: holder.number,
+        holder: opened.holder.number,
         claimed: true,
       })
     })
 
     it('takes nothing in over a payment that it has, and binds no identifier to that', async () => {
       const payment = await settling()
-      const again = { ...payment, requestHash: bytes(32).slice(2), identifier: 'order_0123456789-G' }
+      const again = { ...payment, requestHash: randomHex(32).slice(2), identifier: 'order_0123456789-G' }
       const isUnchanged = async () => {
         await database.query(`update payment set claimed_until = claimed_until - interval '1 hour' where nonce = $1`, [
           hexToBytes(payment.nonce),
         ])
         assert.equal(await store.insert(again), false)
         assert.equal((await store.find(payment))?.requestHash, payment.requestHash)
-        assert.equal(await store.find({ ...again, nonce: bytes(32) }), undefined)
+        assert.equal(await store.find({ ...again, nonce: randomHex(32) }), undefined)
       }
       await isUnchanged()
       await store.done(payment, paid('{"a":1}'))
@@ -125,12 +111,12 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('finds an undelivered proof of the same payer for the same request', async () => {
       const payment = await settling()
-      const again = { ...payment, nonce: bytes(32) }
+      const again = { ...payment, nonce: randomHex(32) }
       assert.equal(await store.find(again), undefined)
       await store.setUndelivered(payment, true)
       assert.equal((await store.find(again))?.nonce, payment.nonce)
-      assert.equal(await store.find({ ...again, requestHash: bytes(32).slice(2) }), undefined)
-      assert.equal(await store.find({ ...again, payer: bytes(20) }), undefined)
+      assert.equal(await store.find({ ...again, requestHash: randomHex(32).slice(2) }), undefined)
+      assert.equal(await store.find({ ...again, payer: randomHex(20) }), undefined)
       await store.setUndelivered(payment, false)
       assert.equal(await store.find(again), undefined)
     })
@@ -145,7 +131,7 @@ for (const { name, open, skip } of testDatabases()) {
       const renewed = await Promise.all(news.map((to) => store.renew(payment, { from, to })))
       assert.equal(renewed.filter(Boolean).length, 1)
       const answer = news[renewed.indexOf(true)] ?? ''
-      const found = await store.find({ ...payment, nonce: bytes(32) })
+      const found = await store.find({ ...payment, nonce: randomHex(32) })
       assert.deepEqual([found?.answer, found?.isOther], [answer, true])
       const own = await store.find(payment)
       assert.deepEqual([own?.answer, own?.isOther], [answer, false])
@@ -163,7 +149,7 @@ for (const { name, open, skip } of testDatabases()) {
       )
       assert.ok(known.every(({ since }) => since > 0n))
       await store.done(payment, { transaction, answer, block })
-      const moved = { transaction: bytes(32), block: { number: 8n, hash: bytes(32) } }
+      const moved = { transaction: randomHex(32), block: { number: 8n, hash: randomHex(32) } }
       await Promise.all([payment, other].map((key) => store.moved(key, moved)))
       const [row] = await store.settledIn(moved.block)
       assert.deepEqual([row?.nonce, row?.transaction], [payment.nonce, moved.transaction])
@@ -173,12 +159,12 @@ for (const { name, open, skip } of testDatabases()) {
     it('puts a moved payment to the mined transaction of this hash, and to no other', async () => {
       const payment = await settling()
       await store.done(payment, paid('{"a":1}'))
-      const moved = { transaction: bytes(32), block: { number: 8n, hash: bytes(32) } }
+      const moved = { transaction: randomHex(32), block: { number: 8n, hash: randomHex(32) } }
       const settlementOf = async () => {
         await store.moved(payment, moved)
         return (await store.find(payment))?.settlement
       }
-      await settlement({ state: 'mined', hash: bytes(32) })
+      await settlement({ state: 'mined', hash: randomHex(32) })
       await settlement({ state: 'pending', hash: moved.transaction })
       assert.equal(await settlementOf(), null)
       const pk = await settlement({ state: 'mined', hash: moved.transaction })
@@ -210,23 +196,29 @@ for (const { name, open, skip } of testDatabases()) {
       const payment = await settling()
       const identifier = 'order_0123456789-E'
       const [otherToken, otherChain] = [
-        createPaymentLedger(database, { chainId: 84532, asset: bytes(20), holder }),
-        createPaymentLedger(database, { chainId: 8453, asset, holder }),
+        createPaymentLedger(database, { chainId: 84532, asset: randomHex(20), holder: opened.holder }),
+        createPaymentLedger(database, { chainId: 8453, asset: opened.asset, holder: opened.holder }),
       ]
       for (const other of [otherToken, otherChain]) {
         assert.equal(await other.find(payment), undefined)
         assert.ok(await other.insert({ ...payment, identifier }))
         for (let n = 0; n < 9; n += 1) await other.identify(payment, `${identifier}${n}`)
       }
-      assert.equal(await store.find({ ...payment, nonce: bytes(32), identifier }), undefined)
+      assert.equal(await store.find({ ...payment, nonce: randomHex(32), identifier }), undefined)
       await store.identify(payment, identifier)
-      assert.equal((await store.find({ ...payment, nonce: bytes(32), identifier }))?.nonce, payment.nonce)
+      assert.equal((await store.find({ ...payment, nonce: randomHex(32), identifier }))?.nonce, payment.nonce)
     })
 
     it('notes which payments are transfers, and which are deposits', async () => {
       const [transfer, deposit] = [newPayment(), newPayment()]
       const { from, nonce: salt } = deposit.payment
-      const accounts = { payer: from, payerAuthorizer: from, receiver: from, receiverAuthorizer: from, token: asset }
+      const accounts = {
+        payer: from,
+        payerAuthorizer: from,
+        receiver: from,
+        receiverAuthorizer: from,
+        token: opened.asset,
+      }
       const payment = { ...deposit.payment, deposit: { config: { ...accounts, salt, withdrawDelay: 900 }, salt } }
       for (const one of [transfer, { ...deposit, payment }]) assert.ok(await store.insert(one))
       const kindOf = async ({ nonce }: NewPayment) =>
@@ -236,11 +228,11 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('finds a proof that a process was sending when it ended, and none that one is sending or has sent', async () => {
-      const dying = ledgerOf(deadProcess)
+      const dying = opened.ledgerOf(deadProcess)
       const [sending, sent, broken] = [await settling(dying), await settling(dying), await settling(dying)]
       for (const payment of [sending, sent, broken]) await dying.done(payment, paid('{"a":1}'))
       await Promise.all([dying.delivered(sent), dying.setUndelivered(broken, true)])
-      const again = (payment: NewPayment) => store.find({ ...payment, nonce: bytes(32) })
+      const again = (payment: NewPayment) => store.find({ ...payment, nonce: randomHex(32) })
       const found = await Promise.all([sending, sent, broken].map(again))
       assert.deepEqual(
         found.map((row) => row?.nonce),
@@ -269,7 +261,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await store.setUndelivered(refused, true), null)
       const found = async () => {
         const payments = [pending, deposit, lost, refused]
-        const rows = await Promise.all(payments.map((payment) => store.find({ ...payment, nonce: bytes(32) })))
+        const rows = await Promise.all(payments.map((payment) => store.find({ ...payment, nonce: randomHex(32) })))
         return rows.map((row) => row?.nonce)
       }
       assert.deepEqual(await found(), [pending.nonce, undefined, lost.nonce, undefined])
@@ -279,7 +271,7 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('finds an undelivered proof for those only whose request it answers, of many that look at once', async () => {
       const payment = await settling()
-      const again = { ...payment, nonce: bytes(32) }
+      const again = { ...payment, nonce: randomHex(32) }
       const [known, none] = await Promise.all([store.find(payment), store.find(again)])
       assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
     })
@@ -294,9 +286,9 @@ for (const { name, open, skip } of testDatabases()) {
           span,
         ])
       await age('50 minutes')
-      assert.equal((await store.find({ ...payment, nonce: bytes(32) }))?.nonce, payment.nonce)
+      assert.equal((await store.find({ ...payment, nonce: randomHex(32) }))?.nonce, payment.nonce)
       await age('10 minutes')
-      const [known, none] = await Promise.all([store.find(payment), store.find({ ...payment, nonce: bytes(32) })])
+      const [known, none] = await Promise.all([store.find(payment), store.find({ ...payment, nonce: randomHex(32) })])
       assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
     })
 
@@ -304,7 +296,7 @@ for (const { name, open, skip } of testDatabases()) {
       const ours = await settling()
       assert.deepEqual(await store.adopt(10, ours), [])
       await store.release(ours)
-      const left = await settling(ledgerOf(deadProcess))
+      const left = await settling(opened.ledgerOf(deadProcess))
       const adopted = await Promise.all(Array.from({ length: 3 }, () => store.adopt(10)))
       const nonces = adopted.flat().map(({ nonce }) => nonce)
       assert.deepEqual(nonces.toSorted(), [ours.nonce, left.nonce].toSorted())
@@ -357,7 +349,7 @@ for (const { name, open, skip } of testDatabases()) {
       await store.reject(one, 'nonce_already_used')
       const row = await store.find(one)
       assert.deepEqual([row?.state, row?.reason], ['rejected', 'nonce_already_used'])
-      const other = await settling(ledgerOf(deadProcess))
+      const other = await settling(opened.ledgerOf(deadProcess))
       await store.drop(other)
       assert.ok(await store.find(other))
       await store.adopt(10, other)

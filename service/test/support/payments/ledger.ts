@@ -1,20 +1,51 @@
-/** Payments as buyers present them, for tests of the ledger. */
+/** Tests of the ledger open it in a database of its own, and take payments in as buyers present them. */
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
+import { openHolder } from '../../../src/payments/holder.ts'
 import type { NewPayment } from '../../../src/payments/ledger/intake.ts'
+import { createPaymentLedger, type PaymentLedger } from '../../../src/payments/ledger/ledger.ts'
+import type { TestDatabase } from '../database/databases.ts'
 
-export const bytes = (count: number): Hex => `0x${randomBytes(count).toString('hex')}`
+export type OpenLedger = Awaited<ReturnType<typeof openLedger>>
 
-export const newPayment = (): NewPayment => {
-  const [payer, nonce] = [bytes(20), bytes(32)]
+/** Opens the ledger of this process in a new database. `ledgerOf` opens that of another process there. */
+export async function openLedger(open: TestDatabase['open']) {
+  const database = await open()
+  const holder = await openHolder(database)
+  const asset = randomHex(20)
+  const ledgerOf = (of = holder) => createPaymentLedger(database, { chainId: 84532, asset, holder: of })
+  return {
+    database,
+    holder,
+    asset,
+    ledgerOf,
+    ledger: ledgerOf(),
+    async close() {
+      await holder[Symbol.asyncDispose]()
+      await database.close()
+    },
+  }
+}
+
+export const randomHex = (bytes: number): Hex => `0x${randomBytes(bytes).toString('hex')}`
+
+export function newPayment(): NewPayment {
+  const [payer, nonce] = [randomHex(20), randomHex(32)]
   const payment = {
     from: payer,
     nonce,
-    to: bytes(20),
+    to: randomHex(20),
     value: 10n,
     validAfter: 0n,
     validBefore: 2n ** 256n - 1n,
-    signature: bytes(65),
+    signature: randomHex(65),
   }
-  return { payer, nonce, tokenId: 7n, requestHash: bytes(32).slice(2), payment, proof: '{"a":1}', fromBlock: 7n }
+  return { payer, nonce, tokenId: 7n, requestHash: randomHex(32).slice(2), payment, proof: '{"a":1}', fromBlock: 7n }
+}
+
+export async function takeIn(ledger: Pick<PaymentLedger, 'insert'>): Promise<NewPayment> {
+  const payment = newPayment()
+  assert.ok(await ledger.insert(payment))
+  return payment
 }
