@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { forgeTicket } from '../../support/pages/certificate.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { until } from '../../support/wait.ts'
@@ -220,7 +221,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
 
     for (const refused of [
       await send({ for: 'new' }),
-      await send({ ticket: `${ticket.slice(0, -2)}AA` }),
+      await send({ ticket: forgeTicket(ticket) }),
       await send({ ticket }, { 'Sec-Fetch-Site': 'cross-site' }),
       await send({ ticket, note: 'x'.repeat(9_000) }),
       await world.get('/report', { method: 'POST', body: JSON.stringify({ ticket }) }),

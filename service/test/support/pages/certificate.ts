@@ -22,6 +22,9 @@ export const certificateView = (contract: string): Omit<CertificateView, 'name' 
   },
 })
 
+/** Returns a ticket with another signature. */
+export const forgeTicket = (ticket: string) => `${ticket.slice(0, -2)}${ticket.endsWith('AA') ? 'BA' : 'AA'}`
+
 /** The ticket of the form for a certificate in a tapped page; empty: there is none. */
 export const ticketIn = (page: string) => /name="ticket" value="([^"]+)" \/>\s*<h3>/.exec(page)?.[1] ?? ''
 
