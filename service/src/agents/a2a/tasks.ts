@@ -1,6 +1,7 @@
 /** The tasks of the A2A agent, in memory: bounded in number, bytes and time. A task is found only by its id or its context. */
 import { LRUCache } from 'lru-cache'
 import { randomUUID } from 'node:crypto'
+import { parseInstant } from '../../domain/text.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { ToolName } from '../tools/tools.ts'
 import { invalid, type Fault } from './errors.ts'
@@ -175,9 +176,9 @@ function parseFilter(params: JsonObject) {
   if (typeof includeArtifacts !== 'boolean') return invalid('includeArtifacts', 'must be a boolean.')
   if (typeof pageToken !== 'string' || !/^\d{0,15}$/.test(pageToken))
     return invalid('pageToken', 'must be a nextPageToken of this service.')
-  const after = since === '' ? -Infinity : typeof since === 'string' ? Date.parse(since) : NaN
-  if (Number.isNaN(after))
-    return invalid('statusTimestampAfter', 'must be a time in ISO 8601, such as 2026-03-01T12:00:00Z.')
+  const instant = typeof since === 'string' ? parseInstant(since) : null
+  if (since !== '' && instant === null)
+    return invalid('statusTimestampAfter', 'must be a time in RFC 3339, such as 2026-03-01T12:00:00Z.')
   const sent = params['status'] === 'TASK_STATE_UNSPECIFIED' ? undefined : params['status']
   const status = taskStates.find((state) => state === sent)
   if (sent !== undefined && status === undefined && sent !== 'TASK_STATE_AUTH_REQUIRED')
@@ -187,7 +188,7 @@ function parseFilter(params: JsonObject) {
     status,
     pageSize: pageSize ?? 50,
     before: pageToken === '' ? Infinity : Number(pageToken),
-    after,
+    after: instant === null ? -Infinity : Date.parse(instant),
     historyLength,
     includeArtifacts,
   }

@@ -3,6 +3,7 @@
  * so that anyone can prove which text was valid on a day.
  */
 import type { Hex, LifecycleState } from '@touchstone/verdict'
+import { parseDay, parseInstant } from '../../domain/text.ts'
 
 /** An event of an item's history; only those with a metadata hash make a version. `timestamp` is the block's, in unix seconds. */
 export type MetadataEvent = {
@@ -50,8 +51,6 @@ export function stateAt(
 
 /** Parses a moment of UTC: a date and time with `Z`, or a day, which stands for its first second. Returns unix seconds or null. */
 export function parseMoment(text: string): number | null {
-  if (!/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z)?$/.test(text)) return null
-  const time = Date.parse(text)
-  if (Number.isNaN(time) || !new Date(time).toISOString().startsWith(text.slice(0, 10))) return null
-  return Math.floor(time / 1000)
+  const moment = text.endsWith('Z') ? parseInstant(text) : parseDay(text)
+  return moment === null ? null : Math.floor(Date.parse(moment) / 1000)
 }

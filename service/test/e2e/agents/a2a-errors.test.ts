@@ -99,7 +99,11 @@ describe('an error of the A2A agent', () => {
         return got(['ListTasks', { contextId }], `/tasks?contextId=${contextId}`)
       },
       'artifacts that are neither': () => got(['ListTasks', { includeArtifacts: 'x' }], '/tasks?includeArtifacts=x'),
-      'a time that is none': () => got(['ListTasks', { statusTimestampAfter: 'x' }], '/tasks?statusTimestampAfter=x'),
+      'a time that is none': () => got(['ListTasks', { statusTimestampAfter: '5' }], '/tasks?statusTimestampAfter=5'),
+      'a time without its zone': () => {
+        const statusTimestampAfter = '2026-03-01T12:00:00'
+        return got(['ListTasks', { statusTimestampAfter }], `/tasks?statusTimestampAfter=${statusTimestampAfter}`)
+      },
       'a task with an id too long': () => got(['GetTask', { id: 'x'.repeat(257) }], `/tasks/${'x'.repeat(257)}`),
       'a page that is not ours': () => got(['ListTasks', { pageToken: 'x' }], '/tasks?pageToken=x'),
       'an id too long': () => sent({ ...user, contextId: 'x'.repeat(257) }),
