@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { restMethods } from '../../src/agents/a2a/bindings.ts'
+import { findRoute } from '../../src/agents/a2a/bindings.ts'
 import { a2aRestPath } from '../../src/agents/a2a/card.ts'
 import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
 import { routeNames } from '../../src/app/route-names.ts'
@@ -162,7 +162,9 @@ describe('the OpenAPI description', () => {
     const paths = ['/message:send', '/message:stream', '/tasks', '/tasks/x', '/tasks/x:cancel', '/tasks/x:subscribe']
     assert.deepEqual(
       described.toSorted(),
-      paths.flatMap((path) => (restMethods(path) ?? []).map((method) => `${method} ${path}`)).toSorted(),
+      paths
+        .flatMap((path) => Object.keys(findRoute(path)?.operations ?? {}).map((method) => `${method} ${path}`))
+        .toSorted(),
     )
   })
 

@@ -91,7 +91,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     const before = [known?.task.history ?? [], known?.task.status.message ?? []].flat()
     const status = createStatus({ id, contextId }, 'TASK_STATE_SUBMITTED')
     const task: Task = { id, contextId, status, history: latestOf([...before, received]) }
-    tasks.create(task, request.kind === 'unknown skill' ? undefined : request.skill)
+    tasks.put(task, request.kind === 'unknown skill' ? undefined : request.skill)
     return { ...options, id, request }
   }
 

@@ -44,15 +44,6 @@ function invalidRequest(message: string): Fault {
   return { fault: 'INVALID_REQUEST', message }
 }
 
-export type RestRequest = {
-  readonly method: string
-  /** Raw, after the prefix, with its slash: `/tasks/{id}`. */
-  readonly path: string
-  readonly query: URLSearchParams
-  /** Parsed JSON; undefined if there is no body. */
-  readonly body: unknown
-}
-
 type Route = Readonly<Partial<Record<'GET' | 'POST' | 'DELETE', keyof A2aAgent>>>
 
 /** The group is the id of a task, one segment. */
@@ -75,25 +66,24 @@ const routes: readonly (readonly [RegExp, Route])[] = [
   [/^\/extendedAgentCard$/, { GET: 'GetExtendedAgentCard' }],
 ]
 
-/** Returns the methods of a path, for `Allow`, or null if the path does not exist. */
-export function restMethods(path: string): readonly string[] | null {
-  const route = routes.find(([pattern]) => pattern.test(path))
-  return route === undefined ? null : Object.keys(route[1])
+/** Returns the operations of a raw path by method, and the id in it. It is null for a path that does not exist. */
+export function findRoute(path: string): { readonly operations: Route; readonly id: string | undefined } | null {
+  for (const [pattern, operations] of routes) {
+    const [found, id] = pattern.exec(path) ?? []
+    if (found !== undefined) return { operations, id: id && (decodePercent(id) ?? id) }
+  }
+  return null
 }
 
-/** Runs an HTTP+JSON request whose path and method `restMethods` returned. */
-export async function answerRest(agent: A2aAgent, request: RestRequest): Promise<TaskOutcome> {
-  const { method, path, query, body = {} } = request
-  if (!isObject(body) || !isShallow(body)) return invalid('body', 'must be an object, nested no deeper than 20 levels.')
-  for (const [pattern, route] of routes) {
-    const match = pattern.exec(path)
-    const name = match === null ? undefined : route[method as keyof Route]
-    if (match === null || name === undefined) continue
-    const params = method === 'GET' ? parseQuery(query) : (camelCased(body) as JsonObject)
-    const [, id] = match
-    return agent[name](id === undefined ? params : { ...params, id: decodePercent(id) ?? id })
-  }
-  return { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }
+/** Runs an operation with the parameters of a query, or of parsed JSON. `id` is that of the path. */
+export async function answerRest(
+  operation: A2aAgent[keyof A2aAgent],
+  id: string | undefined,
+  sent: unknown,
+): Promise<TaskOutcome> {
+  if (!isObject(sent) || !isShallow(sent)) return invalid('body', 'must be an object, nested no deeper than 20 levels.')
+  const params = sent instanceof URLSearchParams ? parseQuery(sent) : (camelCased(sent) as JsonObject)
+  return operation(id === undefined ? params : { ...params, id })
 }
 
 const numbers = ['historyLength', 'pageSize']

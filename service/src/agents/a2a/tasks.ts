@@ -58,10 +58,6 @@ export function createTaskStore({
   const listeners = new Map<string, Set<TaskListener>>()
   let changes = 0
 
-  function create(task: Task, skill: ToolName | undefined): void {
-    stored.set(task.id, { task, skill, changed: (changes += 1) })
-  }
-
   function endListeners(id: string): void {
     const ending = listeners.get(id) ?? []
     listeners.delete(id)
@@ -73,15 +69,12 @@ export function createTaskStore({
     /** Returns the tasks of a context, the last changed first. */
     ofContext: (contextId: string): readonly StoredTask[] =>
       [...stored.values()].filter(({ task }) => task.contextId === contextId).sort((a, b) => b.changed - a.changed),
-    create,
-    /** Stores a changed task and sends the events to its listeners; false if the task was dropped meanwhile. */
-    put(task: Task, skill: ToolName | undefined, events: readonly StreamEvent[]): boolean {
-      if (!stored.has(task.id)) return false
-      create(task, skill)
+    /** Stores a new or changed task, and sends the events to its listeners. */
+    put(task: Task, skill: ToolName | undefined, events: readonly StreamEvent[] = []): void {
+      stored.set(task.id, { task, skill, changed: (changes += 1) })
       const receivers = [...(listeners.get(task.id) ?? [])]
       for (const event of events) for (const receiver of receivers) receiver.event(event)
       if (isTerminal(task)) endListeners(task.id)
-      return true
     },
     listen(id: string, listener: TaskListener): () => void {
       const set = listeners.get(id) ?? new Set<TaskListener>()

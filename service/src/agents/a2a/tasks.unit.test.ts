@@ -10,10 +10,10 @@ function task(id: string, state: TaskState = 'TASK_STATE_WORKING', contextId = '
 describe('the store of tasks', () => {
   it('drops the least recently used task', () => {
     const store = createTaskStore({ maxTasks: 2 })
-    store.create(task('a'), undefined)
-    store.create(task('b'), undefined)
+    store.put(task('a'), undefined)
+    store.put(task('b'), undefined)
     assert.ok(store.get('a'))
-    store.create(task('c'), undefined)
+    store.put(task('c'), undefined)
     assert.deepEqual(
       ['a', 'b', 'c'].map((id) => store.get(id) !== undefined),
       [true, false, true],
@@ -26,33 +26,32 @@ describe('the store of tasks', () => {
       ...task(id),
       artifacts: [{ artifactId: 'x'.repeat(400), name: '', parts: [] }],
     })
-    for (const id of ['a', 'b', 'c']) store.create(long(id), undefined)
+    for (const id of ['a', 'b', 'c']) store.put(long(id), undefined)
     assert.equal(store.get('a'), undefined)
     assert.ok(store.get('c'))
-    store.put(task('c', 'TASK_STATE_COMPLETED'), undefined, [])
-    store.create(long('d'), undefined)
+    store.put(task('c', 'TASK_STATE_COMPLETED'), undefined)
+    store.put(long('d'), undefined)
     assert.ok(store.get('c'), 'a task that has become small makes room')
   })
 
   it('drops a task an hour after its last change', () => {
     let now = 0
     const store = createTaskStore({ now: () => now })
-    store.create(task('a'), undefined)
+    store.put(task('a'), undefined)
     now = 3_599_999
     assert.ok(store.get('a'))
-    store.put(task('a'), undefined, [])
+    store.put(task('a'), undefined)
     now = 3_600_001
     assert.equal(store.ofContext('c').length, 1)
     now = 7_200_000
     assert.equal(store.get('a'), undefined)
     assert.equal(store.ofContext('c').length, 0)
-    assert.equal(store.put(task('a'), undefined, []), false, 'a dropped task does not come back')
   })
 
   it('sends every listener the same events in the same order, and ends them with the task', () => {
     const store = createTaskStore()
     const received: unknown[][] = [[], [], []]
-    store.create(task('a'), undefined)
+    store.put(task('a'), undefined)
     const stops = received.map((events) =>
       store.listen('a', { event: (event) => events.push(event), end: () => events.push('end') }),
     )
@@ -70,9 +69,9 @@ describe('the store of tasks', () => {
   it('ends the listeners of a task that it drops', () => {
     const store = createTaskStore({ maxTasks: 1 })
     let ends = 0
-    store.create(task('a'), undefined)
+    store.put(task('a'), undefined)
     store.listen('a', { event: () => {}, end: () => (ends += 1) })
-    store.create(task('b'), undefined)
+    store.put(task('b'), undefined)
     assert.equal(ends, 1)
   })
 })
@@ -83,7 +82,7 @@ describe('the list of tasks', () => {
     const contextId = crypto.randomUUID()
     const sizes = [300_000, 300_000, 300_000, 300_000, 2_000_000, 10]
     for (const [index, size] of sizes.entries())
-      store.create(
+      store.put(
         {
           ...task(String(index), 'TASK_STATE_COMPLETED', contextId),
           artifacts: [{ artifactId: 'x'.repeat(size), name: '', parts: [] }],

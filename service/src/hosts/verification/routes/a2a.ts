@@ -7,7 +7,7 @@ import type { A2aAgent, TaskOutcome } from '../../../agents/a2a/agent.ts'
 import {
   answerRest,
   answerRpc,
-  restMethods,
+  findRoute,
   toRpcResponse,
   versionFault,
   type RpcId,
@@ -82,16 +82,17 @@ export function a2aRoutes(
   async function byRest(c: Context<Env>, encoding: Encoding, headers: Headers): Promise<Response> {
     const { method } = c.req
     const path = c.req.path.slice(a2aRestPath.length)
-    const methods = restMethods(path)
-    if (methods === null)
+    const route = findRoute(path)
+    if (route === null)
       return finish(c, encoding, { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }, headers)
-    if (!methods.includes(method)) return methodNotAllowed(encoding, [...methods, 'OPTIONS'].join(', '), headers)
+    const operation = route.operations[method as keyof typeof route.operations]
+    if (operation === undefined)
+      return methodNotAllowed(encoding, [...Object.keys(route.operations), 'OPTIONS'].join(', '), headers)
     const version = versionOf(c)
     if (version !== null) return finish(c, encoding, version, headers)
-    const body = method === 'POST' ? await readJsonBody(c, true) : { value: undefined }
-    if (isFault(body)) return finish(c, encoding, body, headers)
-    const query = new URLSearchParams(rawQuery(c))
-    return finish(c, encoding, await answerRest(a2a, { method, path, query, body: body.value }), headers)
+    const sent = method === 'POST' ? await readJsonBody(c, true) : { value: new URLSearchParams(rawQuery(c)) }
+    if (isFault(sent)) return finish(c, encoding, sent, headers)
+    return finish(c, encoding, await answerRest(a2a[operation], route.id, sent.value ?? {}), headers)
   }
 
   function finish(c: Context<Env>, encoding: Encoding, outcome: TaskOutcome, headers: Headers): Response {
