@@ -3,7 +3,7 @@
  * which can rewrite chips, is made with the batch and stored apart. The ring holds the batches that a verifier tries.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import { constantTimeEqual, parseHex } from '../../lib/bytes.ts'
+import { parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { join, toHex } from '../bytes.ts'
 import {
@@ -13,7 +13,6 @@ import {
   deriveMetaKey,
   hasOwnMetaKey,
   type Scheme,
-  schemeParameters,
   systemIdBytes,
 } from './derivations.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
@@ -128,20 +127,6 @@ function masterOf({ id, fileMaster }: BatchKeyRecord, stored?: AesKeyRef): AesKe
   if (fileMaster !== null) return embeddedKey(fileMaster)
   if (stored === undefined) throw new RangeError(`The file master of batch ${id} is in a token.`)
   return stored
-}
-
-/** Returns whether two records of a batch hold the same keys and derive from them alike. */
-export function hasSameKeys(left: BatchKeyRecord, right: BatchKeyRecord): boolean {
-  const isSame = (one?: Uint8Array | null, other?: Uint8Array | null) =>
-    one === undefined || other === undefined || one === null || other === null
-      ? one === other
-      : constantTimeEqual(one, other)
-  return (
-    left.derivation === right.derivation &&
-    schemeParameters[left.derivation].every((name) => (left[name] ?? 0) === (right[name] ?? 0)) &&
-    isSame(left.fileMaster, right.fileMaster) &&
-    isSame(left.metaKey, right.metaKey)
-  )
 }
 
 /**

@@ -45,18 +45,6 @@ export function hasOwnMetaKey(derivation: Derivation): boolean {
   return derivation === 'direct' || derivation.startsWith('an10922')
 }
 
-/** The settings of a batch that change its file keys, by scheme. The other settings are ignored. */
-export const schemeParameters = {
-  an10922: ['systemId', 'fileKeyNo'],
-  'an10922-systemid': ['systemId'],
-  'an10922-uid': [],
-  'sdm-backend': ['fileKeyNo'],
-  'sdm-backend-legacy': ['fileKeyNo'],
-  boltcard: ['derivationVersion'],
-  'tagit-sdm': [],
-  direct: [],
-} as const satisfies Record<Derivation, readonly ('systemId' | 'fileKeyNo' | 'derivationVersion')[]>
-
 /** The part of a `TagBatch` that a derivation reads. */
 type DerivationInput = Readonly<{
   derivation: Derivation

@@ -5,6 +5,7 @@
  * used. File masters may be in a token instead (PKCS#11).
  */
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
@@ -16,7 +17,6 @@ import type { AesKeyRef } from '../sun/aes.ts'
 import {
   type BatchRecord,
   embeddedBatch,
-  hasSameKeys,
   keyFingerprint,
   newBatch,
   type NewBatchOptions,
@@ -295,7 +295,7 @@ export async function openTagKeyStore({
     missing,
     record: (id) => {
       const record = loaded.get(id)?.record
-      return record && { ...record, ...copyOfKeys(record) }
+      return record && structuredClone(record)
     },
     fileMaster: (id) => loaded.get(id)?.batch.fileMaster,
     appMaster: async (id) => (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
@@ -327,24 +327,20 @@ export async function openTagKeyStore({
 
 type LoadedBatch = Readonly<{ record: BatchKeyRecord; batch: TagBatch; fingerprint: string }>
 
-/** Makes a batch usable, with the key objects of `known` where its keys are the same. */
+/** Makes a batch usable, with the key objects of `known` where nothing but its status is another. */
 async function load(
   record: BatchKeyRecord,
   known: LoadedBatch | undefined,
   keyStore: KeyStore | null,
 ): Promise<LoadedBatch> {
-  if (known === undefined || !hasSameKeys(known.record, record)) {
+  const { status } = record
+  if (known === undefined || !isDeepStrictEqual({ ...known.record, status }, record)) {
     const stored = record.fileMaster === null ? await storedMaster(record, keyStore) : undefined
     return { record, batch: await embeddedBatch(record, stored), fingerprint: await keyFingerprint(record, stored) }
   }
-  const { metaKey: _, fileMaster: __, ...settings } = record
   const { metaKey, fileMaster } = known.record
   for (const copy of [record.fileMaster, record.metaKey]) if (copy !== fileMaster && copy !== metaKey) copy?.fill(0)
-  return {
-    record: { ...settings, fileMaster, ...(metaKey && { metaKey }) },
-    batch: { ...settings, meta: known.batch.meta, fileMaster: known.batch.fileMaster },
-    fingerprint: known.fingerprint,
-  }
+  return { ...known, record: { ...known.record, status }, batch: { ...known.batch, status } }
 }
 
 /** Throws `KeyFileError` when the master is not where the settings place it. */
@@ -355,10 +351,6 @@ async function storedMaster({ id }: BatchKeyRecord, keyStore: KeyStore | null): 
   const key = await keyStore.aesKey(name)
   if (key === null) throw new KeyFileError(`The PKCS#11 token has no key named ${name}, the file master of a batch.`)
   return key
-}
-
-function copyOfKeys({ fileMaster, metaKey }: BatchKeyRecord): Pick<BatchKeyRecord, 'fileMaster' | 'metaKey'> {
-  return { fileMaster: fileMaster && fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 
 const repeat = 'Repeat the command where the file can be written.'
