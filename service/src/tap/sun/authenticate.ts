@@ -83,7 +83,7 @@ export function createAuthenticate({
   budget = unlimited,
 }: {
   keys: Pick<KeyRing, 'candidates' | 'likely' | 'hit'>
-  fileKeys?: FileKeyCache | null
+  fileKeys?: FileKeyCache
   budget?: SearchBudget
 }): Authenticate {
   return async (picc, cmac, { hint, maySearch = true } = {}) => {
@@ -185,8 +185,8 @@ const unlimited: SearchBudget = { spend: () => true, refund: () => {} }
 const notSearched = { genuine: false, reason: 'not_searched' } as const
 
 /** A diversified key is derived from the UID, so that a block without one is cheap. */
-function isSlow({ batch, block: { uid } }: Candidate, fileKeys: FileKeyCache | null): boolean {
-  return uid !== null && isSlowToDerive(batch) && fileKeys?.get(batch.fileMaster, uid) === undefined
+function isSlow({ batch, block: { uid } }: Candidate, fileKeys: FileKeyCache): boolean {
+  return uid !== null && isSlowToDerive(batch) && fileKeys.get(batch.fileMaster, uid) === undefined
 }
 
 async function isSigned(
@@ -195,22 +195,22 @@ async function isSigned(
   counter: number | null,
   picc: Uint8Array,
   cmac: Uint8Array,
-  fileKeys: FileKeyCache | null,
+  fileKeys: FileKeyCache,
 ): Promise<boolean> {
   const vector = sessionVector(uid, counter)
   const input = macInputBytes(batch.macInput, picc)
   if (batch.derivation === 'direct') return isMacValid(await batch.fileMaster.cmac(vector), input, cmac)
   // A diversified key needs the UID, so a tap without one cannot be checked.
   if (uid === null) return false
-  const kept = isSlowToDerive(batch) ? fileKeys : null
-  const known = kept?.get(batch.fileMaster, uid)
+  const isKept = isSlowToDerive(batch)
+  const known = isKept ? fileKeys.get(batch.fileMaster, uid) : undefined
   if (known !== undefined) return isMacValid(known.cmac(vector), input, cmac)
   const bytes = deriveFileKey(batch, uid)
   const derived = bytes instanceof Uint8Array ? bytes : await bytes
   if (derived === null) return false
   const isValid = isMacValid(cmacOnce(derived, vector), input, cmac)
   // Only keys of tags whose MAC is valid are cached, so that forged taps cannot evict those of real tags.
-  if (isValid) kept?.set(batch.fileMaster, uid, createAesKey(derived))
+  if (isValid && isKept) fileKeys.set(batch.fileMaster, uid, createAesKey(derived))
   derived.fill(0)
   return isValid
 }
