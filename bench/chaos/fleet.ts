@@ -167,7 +167,7 @@ async function prepareStore(env: Record<string, string>, uids: readonly Uint8Arr
 
 /** `next` taps it: path and query of the address, which counts one further each time. */
 async function softwareTag(batch: BatchKeyRecord, uid: Uint8Array, tokenId: bigint): Promise<FleetTag> {
-  const laid = createTemplate('https://fleet.example/api/verify?picc={picc}&cmac={cmac}', { macInput: batch.macInput })
+  const laid = createTemplate('https://fleet.example/api/verify?picc={picc}&cmac={cmac}', batch.macInput)
   if (!laid.ok) throw new Error(laid.error)
   const tag = await createDemoTag({ batch, uid, template: laid.template })
   const next = () => {

@@ -122,7 +122,7 @@ function itemPath(item: string): string {
 export function layOut(address: string, { id, macInput }: { id?: string; macInput: MacInput }): TagTemplate {
   const hinted = id === undefined ? address.replace('b={batch}&', '') : address.replace('{batch}', batchHint(id))
   if (hinted.includes('{batch}')) throw new CommandError('{batch} stands once in an address, for the --batch given.')
-  const made = createTemplate(hinted, { macInput })
+  const made = createTemplate(hinted, macInput)
   if (!made.ok) throw new CommandError(made.error)
   return made.template
 }

@@ -23,22 +23,17 @@ type TemplateResult =
   | { readonly ok: true; readonly template: TagTemplate }
   | { readonly ok: false; readonly error: string }
 
-export type TemplateOptions = Readonly<{
-  macInput?: MacInput
-  /** Allows other parameter names than `picc` and `cmac`, for another verifier's URLs. */
-  anyNames?: boolean
-}>
-
 /** The number of characters after `https://` that fit into one short record of file 02 (256 bytes). */
 export const maxTemplateLength = 249
 
 /** Lays out a URL such as `https://verify.example.com/api/verify?picc={picc}&cmac={cmac}`. */
-export function createTemplate(
-  address: string,
-  { macInput = 'empty', anyNames = false }: TemplateOptions = {},
-): TemplateResult {
-  const error = templateError(address, macInput, anyNames)
-  if (error !== null) return { ok: false, error }
+export function createTemplate(address: string, macInput: MacInput = 'empty'): TemplateResult {
+  const error = templateError(address, macInput)
+  return error === null ? { ok: true, template: templateOf(address, macInput) } : { ok: false, error }
+}
+
+/** Lays out a URL without a check of its parts. Its parameters may have other names. */
+export function templateOf(address: string, macInput: MacInput = 'empty'): TagTemplate {
   const url = fillIn(address)
   const piccOffset = recordStart + address.replace('{cmac}', macPlaceholder).indexOf('{picc}')
   const macOffset = recordStart + address.replace('{picc}', piccPlaceholder).indexOf('{cmac}')
@@ -46,16 +41,13 @@ export function createTemplate(
   const body = utf8ToBytes(url.slice(scheme.length))
   const record = join([0xd1, 0x01, body.length + 1, 0x55, httpsPrefix], body)
   return {
-    ok: true,
-    template: {
-      url,
-      macInput,
-      ndef: join([record.length >> 8, record.length & 0xff], record),
-      piccOffset,
-      macInputOffset,
-      macOffset,
-      settings: fileSettings([piccOffset, macInputOffset, macOffset]),
-    },
+    url,
+    macInput,
+    ndef: join([record.length >> 8, record.length & 0xff], record),
+    piccOffset,
+    macInputOffset,
+    macOffset,
+    settings: fileSettings([piccOffset, macInputOffset, macOffset]),
   }
 }
 
@@ -70,7 +62,7 @@ function fillIn(address: string): string {
   return address.replace('{picc}', piccPlaceholder).replace('{cmac}', macPlaceholder)
 }
 
-function templateError(address: string, macInput: MacInput, anyNames: boolean): string | null {
+function templateError(address: string, macInput: MacInput): string | null {
   const { length } = fillIn(address).slice(scheme.length)
   const checks: readonly [boolean, string][] = [
     [address.startsWith(scheme), 'The address must start with https:// in lower case.'],
@@ -78,8 +70,8 @@ function templateError(address: string, macInput: MacInput, anyNames: boolean): 
     [address.split('{picc}').length === 2, 'The address must contain {picc} exactly once.'],
     [address.split('{cmac}').length === 2, 'The address must contain {cmac} exactly once.'],
     [!address.includes('#'), 'The part after # never reaches the server.'],
-    [anyNames || /[?&]picc=\{picc\}(&|$)/.test(address), 'The address must carry the parameter picc={picc}.'],
-    [anyNames || /[?&]cmac=\{cmac\}(&|$)/.test(address), 'The address must carry the parameter cmac={cmac}.'],
+    [/[?&]picc=\{picc\}(&|$)/.test(address), 'The address must carry the parameter picc={picc}.'],
+    [/[?&]cmac=\{cmac\}(&|$)/.test(address), 'The address must carry the parameter cmac={cmac}.'],
     [
       macInput === 'empty' || address.includes('{picc}&cmac={cmac}'),
       'With the picc MAC input the address must contain {picc}&cmac={cmac}.',

@@ -31,7 +31,7 @@ export function testBatches(...records: readonly BatchKeyRecord[]): Promise<TagB
 }
 
 export function testTemplate(batch: BatchKeyRecord, address = usualAddress): TagTemplate {
-  const result = createTemplate(address, { macInput: batch.macInput })
+  const result = createTemplate(address, batch.macInput)
   if (!result.ok) throw new Error(result.error)
   return result.template
 }
