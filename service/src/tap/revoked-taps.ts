@@ -7,6 +7,7 @@ import { momentBefore } from '../db/cluster/moment.ts'
 import type { Database } from '../db/database.ts'
 import { locks } from '../db/locks.ts'
 import type { TagHash } from './tag-hash.ts'
+import { tagStore } from './tag-registry.ts'
 import { toHex } from './bytes.ts'
 
 type Options = Readonly<{
@@ -83,7 +84,7 @@ export function createRevokedTaps({
    * stands for its product. Its former lives say nothing: their counter is the highest once it is written anew.
    */
   async function copiedOf(uids: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
-    const revoked = new Set((await database.query<{ id: string }>(revokedStatement)).map(({ id }) => id))
+    const revoked = new Set(await tagStore(database).revokedBatches())
     const rows = await database.query<TagRow & { tapped: boolean }>(livesStatement, [
       bytes(uids.map((uid) => `0x${toHex(uid)}` as const)),
     ])
@@ -111,8 +112,6 @@ const dueStatement = `select id from tag_batch
 /** A pass that began too early for taps that were under way is no last one. */
 const doneStatement = `update tag_batch set taps_taken_back_at = $2::text::timestamptz
   where id = any($1::text[]) and status = 'revoked' and status_at < $3::text::timestamptz`
-
-const revokedStatement = `select id from tag_batch where status = 'revoked'`
 
 const pageStatement = `select uid, epoch, batch_id as batch from tag where (uid, epoch) > ($1, $2) order by uid, epoch limit $3`
 

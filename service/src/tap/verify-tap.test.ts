@@ -132,9 +132,7 @@ describe('verifying a tap', () => {
     assert.deepEqual(spliced, { kind: 'counterfeit', reason: 'bad_cmac', batchId: 'test' })
     assert.equal((await verifyTap(second)).kind, 'tapped')
     assert.deepEqual(await verifyTap(first), { kind: 'replayed' })
-    assert.deepEqual(anomalies, [
-      { kind: 'unseen_lower', batchId: 'test', tagHash: tagHash(tag.uid), counter: 1, lastCounter: 2 },
-    ])
+    assert.deepEqual(anomalies, [{ kind: 'unseen_lower', batchId: 'test', counter: 1, lastCounter: 2 }])
     keys.replace(keys.candidates().map((batch) => ({ ...batch, status: 'revoked' })))
     assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'test' })
   })

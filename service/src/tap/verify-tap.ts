@@ -71,7 +71,6 @@ export type TapResult =
 export type TapAnomaly = Readonly<{
   kind: AnomalyKind
   batchId: string
-  tagHash: `0x${string}`
   counter: number
   lastCounter: number | null
 }>
@@ -150,7 +149,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     const { outcome, anomalies, lastCounter, ageSeconds, isAnnounced } = await traced({ name: 'tap ledger' }, () =>
       consume ? ledger.consume(tap, product) : ledger.judge(tap),
     )
-    for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
+    for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, counter, lastCounter })
     const keep = (of: TapRecordOutcome) => {
       const jumpFrom = anomalies.includes('gap') ? lastCounter : null
       if (consume) record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: of })
