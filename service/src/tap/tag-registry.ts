@@ -287,7 +287,7 @@ export function bindingTerms({ batchId, item }: Pick<Binding, 'batchId' | 'item'
  * `formerBinding` reads the binding under a former commitment, which the contract cannot recognise as the same tag.
  */
 export async function mayBind(
-  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'batch'>,
+  tags: Pick<TagStore, 'tagOfUid' | 'tagOfToken' | 'tokenOfItem' | 'batch'>,
   formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
   { tokenId, uid, batchId, item, brands = null }: Binding,
 ): Promise<BindingAnswer> {
@@ -306,10 +306,10 @@ export async function mayBind(
   }
   const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
   if (elsewhere !== null) return refusedBinding('tag', elsewhere)
-  const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
+  const itemToken = item === null ? null : await tags.tokenOfItem(item)
+  const onItem = itemToken === null ? undefined : await tags.tagOfToken(itemToken)
   if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
     return refusedBinding('item', 'Another tag is registered with this gtin and serial.')
-  const itemToken = item === null ? null : await tags.tokenOfItem(item)
   if (itemToken !== null && itemToken !== tokenId)
     return refusedBinding('item', `Asset ${itemToken} is registered with this gtin and serial.`)
   const former = await formerBinding(uid)

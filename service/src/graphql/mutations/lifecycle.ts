@@ -148,7 +148,7 @@ function readConsent(input: RecycleInput, read: InputReader) {
 
 export type BindDeps = ModelDeps &
   Readonly<{
-    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'importTag' | 'batch'>
+    tags: Pick<TagStore, 'tagOfUid' | 'tagOfToken' | 'tokenOfItem' | 'importTag' | 'batch'>
     transfers: Pick<TransferReads, 'position'>
     /** The commitment of a tag on chain. Undefined without a pepper. */
     tagHash?: ((uid: Uint8Array) => Hex) | undefined
