@@ -5,7 +5,7 @@
  */
 import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, ownerCommitment } from '@touchstone/verdict'
 import { type BlockId, chainId } from '../domain/chain.ts'
-import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import { type AssetEvent, type eventKinds, eventNames } from '../domain/registry-event.ts'
 import type { HistoryStore } from '../index/history.ts'
 import { projectAssets } from '../index/project.ts'
 import { reasonOf, ServiceError } from '../lib/errors.ts'
@@ -180,11 +180,6 @@ export function historyUnavailable(reason: string): ServiceError {
   return new ServiceError('HISTORY_UNAVAILABLE', message, { cause: new Error(reason) })
 }
 
-/** The types of events by their codes in the index. */
-const types = new Map(
-  Object.entries(eventKinds).map(([type, kind]) => [kind as number, type as keyof typeof eventKinds]),
-)
-
 function toEvents(
   rows: readonly AssetEvent[],
   token: { readonly contract: Hex; readonly tokenId: bigint },
@@ -203,7 +198,7 @@ function toEvents(
 
 /** Returns null for an event that another one explains: a move of the token. */
 function toFacts(event: AssetEvent, commit: (address: Hex) => Hex | undefined): EventFacts | null {
-  const type = types.get(event.kind)
+  const type = eventNames.get(event.kind)
   if (type === undefined || type === 'Transfer') return null
   const commitment = (address: Hex | null) => (address === null ? undefined : commit(address))
   const [actor, from, to] = [commitment(event.actor), commitment(event.from), commitment(event.to)]

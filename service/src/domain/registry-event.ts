@@ -32,6 +32,11 @@ export const eventKinds = {
   Transfer: 9,
 } as const
 
+/** The events by their codes. */
+export const eventNames: ReadonlyMap<number, keyof typeof eventKinds> = new Map(
+  Object.entries(eventKinds).map(([name, kind]) => [kind, name as keyof typeof eventKinds]),
+)
+
 export type EventCode = (typeof eventKinds)[keyof typeof eventKinds]
 
 /** Names the bits of an asset's flags (spec §3). */

@@ -12,7 +12,7 @@ import { argument, defineCommand, inSession, toFlagArgument } from '../session/c
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
-import { type AssetEvent, eventKinds, flagNamesOf } from '../../domain/registry-event.ts'
+import { type AssetEvent, eventKinds, eventNames, flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { toHex } from '../../tap/bytes.ts'
 
@@ -147,7 +147,7 @@ async function history(
 function toListed(event: AssetEvent, withAccounts: boolean) {
   const { kind, timestamp, actor, from, to, fromState, toState, flags, ...rest } = event
   const listed = {
-    event: names.get(kind) ?? 'Event',
+    event: eventNames.get(kind) ?? 'Event',
     time: formatInstant(timestamp),
     fromState: fromState === null ? null : lifecycleStates[fromState],
     toState: toState === null ? null : lifecycleStates[toState],
@@ -157,8 +157,6 @@ function toListed(event: AssetEvent, withAccounts: boolean) {
   }
   return Object.fromEntries(Object.entries(listed).filter(([, value]) => value !== null))
 }
-
-const names = new Map<number, string>(Object.entries(eventKinds).map(([name, kind]) => [kind, name]))
 
 const dataNames: Readonly<Record<number, string>> = {
   [eventKinds.AssetMinted]: 'metadata',
@@ -173,7 +171,7 @@ function format(event: AssetEvent, withAccounts: boolean): string {
   const account = (name: string, address: Hex | null) =>
     withAccounts && address !== null && !isZero(address) ? [`${name}=${checksumAddress(address)}`] : []
   return [
-    names.get(kind) ?? 'Event',
+    eventNames.get(kind) ?? 'Event',
     ...(fromState === null ? [] : [`from=${lifecycleStates[fromState] ?? fromState}`]),
     ...(toState === null ? [] : [`to=${lifecycleStates[toState] ?? toState}`]),
     ...(flags === null ? [] : [`flags=${formatFlags(flags) || 'none'}`]),
