@@ -74,7 +74,7 @@ function ours(tools: Tools): RequestListener {
   return mcpListener(
     {
       tools,
-      identity: identityAt('http://127.0.0.1:8080', '0.1.0'),
+      identity: identityAt('http://127.0.0.1:8080', '0.1.0', 'Example'),
       limiter: createRateLimiter({ limit: 1_000_000_000 }),
       clientKey: (peer) => peer ?? '',
       log: silent,

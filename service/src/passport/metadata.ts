@@ -2,15 +2,13 @@
  * Product metadata against its on-chain hash: keccak256 of the UTF-8 bytes of its RFC 8785 form, before any cleaning (spec §2.8).
  * The stored canonical text is hashed, never its parsed values, because `JSON.parse` rounds integers and drops duplicate keys.
  */
-import { metadataHashOf, untrustedOf, type Hex } from '@touchstone/verdict'
+import { metadataHashOf, untrustedOf, type Hex, type Untrusted } from '@touchstone/verdict'
 import { detailsHashOf } from '../domain/product-details.ts'
 import { parseJson } from '../lib/json.ts'
 import { memoize } from '../lib/memoize.ts'
 
-/** The seven supplier fields, each cleaned and not empty (spec §2.3). An `Untrusted` fits. */
-export type ProductText = Readonly<
-  Partial<Record<'name' | 'brand' | 'description' | 'sku' | 'origin' | 'size' | 'image', string>>
->
+/** The seven supplier fields, each cleaned and not empty (spec §2.3). */
+export type ProductText = Omit<Untrusted, '_warning'>
 
 /** An item's metadata compared with the chain. Only a match holds supplier text. */
 export type PassportMetadata =

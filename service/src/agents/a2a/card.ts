@@ -5,8 +5,8 @@ export type CardOwner = {
   /** An origin with no slash at the end. */
   readonly baseUrl: string
   readonly name: string
-  /** The name of who runs the service; left out: that of the agent. */
-  readonly operator?: string | undefined
+  /** The name of who runs the service. */
+  readonly operator: string
   readonly description: string
   readonly programVersion: string
 }
@@ -40,7 +40,7 @@ const skills: Readonly<Record<ToolName, { name: string; description: string; tag
   },
 }
 
-export function agentCard({ baseUrl, name, operator = name, description, programVersion }: CardOwner): object {
+export function agentCard({ baseUrl, name, operator, description, programVersion }: CardOwner): object {
   return {
     name,
     description,

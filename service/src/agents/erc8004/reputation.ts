@@ -80,7 +80,7 @@ export function createReputations({ reads, identity, reputation, reviewers: conf
       viewCall(reputationAbi, reputation, 'getSummary', [agentId, reviewers, tag1, tag2]),
     )
     // The contract reverts for an empty list of reviewers.
-    const answers = reviewers.length === 0 ? tags.map(() => [0n, 0n, 0] as const) : await at.each(questions)
+    const answers = reviewers.length === 0 ? [] : await at.each(questions)
     // `value` is the average without its decimal point, truncated by the contract.
     const byTag = tags.map(({ tag1, tag2 }, index) => {
       const [count, value, decimals] = answers[index] ?? [0n, 0n, 0]

@@ -12,7 +12,7 @@ type Members = Record<string, unknown>
 type Asked = { readonly headers: Record<string, string>; readonly body: Members }
 
 const { tools, reads } = testTools()
-const sdk = createSdkFetch(tools, identityAt('https://verify.example.com', '0.1.0'))
+const sdk = createSdkFetch(tools, identityAt('https://verify.example.com', '0.1.0', 'Example'))
 let fast: FastPath
 
 /** Node's parser lower-cases names; the SDK's leg is given what the listener gives it. */

@@ -24,14 +24,11 @@ export type McpIdentity = {
   readonly baseUrl: string
 }
 
-/** Returns the identity of this project at `baseUrl`. `operator` is the name of who runs the service; left out: none is named. */
-export function identityAt(baseUrl: string, version: string, operator?: string): McpIdentity {
+/** Returns the identity of this project at `baseUrl`. `operator` is the name of who runs the service. */
+export function identityAt(baseUrl: string, version: string, operator: string): McpIdentity {
   return {
     name: `${new URL(baseUrl).hostname.replace(/[[\]]/g, '').replaceAll(':', '.').split('.').reverse().join('.')}/touchstone`,
-    title:
-      operator === undefined
-        ? 'Asset verification'
-        : Array.from(`Asset verification by ${operator}`).slice(0, 100).join(''),
+    title: Array.from(`Asset verification by ${operator}`).slice(0, 100).join(''),
     description: 'Keyless, read-only lifecycle checks for products with an NFC tag. Testnet only, unaudited.',
     version,
     baseUrl,

@@ -15,7 +15,7 @@ const schemaOf = (name: string) =>
 const bases = ['https://verify.example.com', 'http://127.0.0.1:8080', 'http://localhost:8080', 'http://[::1]:8080']
 
 function documentAt(baseUrl: string, path: string): Record<string, unknown> {
-  const document = mcpDocuments(identityAt(baseUrl, '0.1.0')).get(path)
+  const document = mcpDocuments(identityAt(baseUrl, '0.1.0', 'Example')).get(path)
   return JSON.parse(new TextDecoder().decode(document?.bytes)) as Record<string, unknown>
 }
 

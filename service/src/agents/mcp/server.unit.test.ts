@@ -9,7 +9,7 @@ import { createSdkFetch, createSdkHandler } from './server.ts'
 describe('MCP by the SDK', () => {
   it('answers 504 to a call that its own batch cancels, which the SDK never answers', async () => {
     const { tools, log, lines } = testTools()
-    const handler = createSdkHandler(createSdkFetch(tools, identityAt('http://127.0.0.1', '0.1.0')), log, 50)
+    const handler = createSdkHandler(createSdkFetch(tools, identityAt('http://127.0.0.1', '0.1.0', 'Example')), log, 50)
     const call = { name: 'check_flagged', arguments: { token_id: '4' } }
     const batch = [
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },

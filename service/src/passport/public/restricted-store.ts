@@ -1,6 +1,6 @@
 /** Restricted product details in the database, apart from public texts, under the hash that the public details hold. */
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
-import { hexToBytes } from 'viem/utils'
+import { hexToBytes } from '../../db/columns.ts'
 import type { Sql } from '../../db/database.ts'
 import { type Tier, tiers } from '../../domain/product-details.ts'
 import type { RestrictedText } from './tiers.ts'

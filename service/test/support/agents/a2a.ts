@@ -85,7 +85,8 @@ export function ownAgentAt(baseUrl: string) {
   return {
     baseUrl,
     gatewayUrl: null,
-    name: 'Asset verification',
+    name: 'Asset verification by Example',
+    operator: 'Example',
     description: 'Verifies products with an NFC tag.',
     programVersion: '0.1.0',
     agentId: 0n,

@@ -19,7 +19,7 @@ export async function startMcp({
   let listener: RequestListener = router
   const { url, close } = await serve((request, response) => listener(request, response))
   listener = mcpListener(
-    { identity: identityAt(baseUrl ?? url, '0.1.0'), clientKey: (peer) => peer ?? '', ...options },
+    { identity: identityAt(baseUrl ?? url, '0.1.0', 'Example'), clientKey: (peer) => peer ?? '', ...options },
     router,
   )
   return {
