@@ -40,16 +40,17 @@ function skillIn(text: string): ToolName | undefined {
 /** Words for other numbers of an item. */
 const otherNumbers = /\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
 
+/** A number that is no part of a word, a code, a link, a fraction, a price or a share. */
+const wholeNumber =
+  /(?<![\p{L}\p{N}_.,/+*\\])(?<!\p{Sc}\s?)(?<!(?<!\btoken)\p{Pd})\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰]|[\p{Pd}/+*\\][\p{L}\p{N}])/iu
+
 /**
- * Returns the only number of a text, if it can be a token id. Digits in a word, a fraction, a negative number, a price or a share do not
- * count. Where the text names another number of the item, nothing is guessed (decisions/0039).
+ * Returns the only number of a text, if it can be a token id. Where the text names another number of the item, such as the serial
+ * `HFJ-000417`, or links to another host, nothing is guessed (decisions/0039).
  */
 function onlyNumberIn(text: string): string | null {
   if (otherNumbers.test(text)) return null
   const numbers = text.match(/\p{N}+/gu) ?? []
-  const whole =
-    /(?<![\p{L}\p{N}_.,])(?<!\p{Sc}\s?)(?<!(?<![\p{L}\p{N}])-)\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰])/u.exec(
-      text,
-    )?.[0]
+  const [whole] = wholeNumber.exec(text) ?? []
   return numbers.length === 1 && whole !== undefined && parseTokenId(whole) !== null ? whole : null
 }

@@ -12,7 +12,8 @@ describe('the request in a message', () => {
   it('takes the only number of a text, and the skill that its words name', () => {
     assert.deepEqual(inText('Is product #42 genuine?'), run('verify_asset', { token_id: '42' }))
     assert.deepEqual(inText('Is the clean watch, token 42, what it seems?'), run('verify_asset', { token_id: '42' }))
-    assert.deepEqual(inText('token-42'), run('verify_asset', { token_id: '42' }))
+    for (const text of ['token-42', 'Token-42', '{"token_id":"42"}', 'token_id=42', '(42)', '«42»'])
+      assert.deepEqual(inText(text), run('verify_asset', { token_id: '42' }), text)
     assert.deepEqual(inText('Was 00042 flagged?'), run('check_flagged', { token_id: '00042' }))
     assert.deepEqual(inText('Show me the history of 42.'), run('get_lifecycle_history', { token_id: '42' }))
   })
@@ -34,6 +35,13 @@ describe('the request in a message', () => {
     'S/N 5',
     'the GTIN is 09520001000003',
     'SKUs: 5',
+    'Is HFJ-000417 genuine?',
+    'HFJ–000417',
+    'Is A/41 stolen?',
+    '41-B',
+    '41/B',
+    'A+41',
+    'https://other.example/token/42',
     '5€',
     '5 €',
     '$5',
