@@ -150,19 +150,18 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
       consume ? ledger.consume(tap, product) : ledger.judge(tap),
     )
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, counter, lastCounter })
-    const keep = (of: TapRecordOutcome) => {
-      const jumpFrom = anomalies.includes('gap') ? lastCounter : null
-      if (consume) record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: of })
-    }
     const hasToken = outcome === 'SAME_TAP' && binding?.isValid(tap, request.bindTokens ?? []) === true
     const isBound = outcome !== 'SAME_TAP' || !mustBind || hasToken
-    keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
+    if (consume) {
+      const jumpFrom = anomalies.includes('gap') ? lastCounter : null
+      const recorded = isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED'
+      record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: recorded })
+    }
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch', batchId: batch.id }
     if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch', batchId: batch.id }
-    if (outcome === 'REPLAY') return { kind: 'replayed' }
-    const fresh = outcome === 'FRESH'
-    if (!isBound) return { kind: 'replayed' }
+    if (outcome === 'REPLAY' || !isBound) return { kind: 'replayed' }
 
+    const fresh = outcome === 'FRESH'
     const isFirstClient = fresh || hasToken || ageSeconds < sameMomentSeconds
     const bound =
       binding !== undefined && isFirstClient && !hasToken && consume ? { bindToken: binding.issue(tap) } : {}
