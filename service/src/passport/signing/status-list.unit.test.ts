@@ -197,21 +197,29 @@ describe('a status index', () => {
   })
 })
 
-/** A reader as the real one behaves: what was read lives until the token changes or the head is lost. */
-function world(tokens: Record<string, { state: StateCode; flags?: number }>) {
+type Token = { readonly state: StateCode; readonly flags?: number; readonly list?: number }
+
+/** A reader as the real one behaves: what was read lives until the token changes or the head is lost. A token is in list 1 unless it says. */
+function world(tokens: Record<string, Token>) {
   const assets = new Map<bigint, { current: boolean }>()
-  const members = Object.keys(tokens).map((id, index) => ({ tokenId: BigInt(id), index: index * 10 }))
-  const state = { reads: 0, hasHead: true, broken: false, delayMs: 0, now: 0 }
+  const memberOf = ([id, { list = 1 }]: [string, Token], at: number) => ({ tokenId: BigInt(id), list, index: at * 10 })
+  const members = Object.entries(tokens).map(memberOf)
+  const state = { reads: 0, hasHead: true, broken: false, delayMs: 0, now: 0, held: Promise.resolve() }
+  const loads: number[] = []
   const bits = createStatusBits({
     now: () => state.now,
     store: {
-      members: async (list, after) => (list === 1 ? members.filter(({ index }) => index > after).slice(0, 900) : []),
-      size: async (list) => (list === 1 ? members.length : 0),
+      members: async (of, after) => {
+        if (after === -1) loads.push(of)
+        return members.filter(({ list, index }) => list === of && index > after).slice(0, 900)
+      },
+      size: async (of) => members.filter(({ list }) => list === of).length,
     },
     reader: {
       head: () => (state.hasHead ? {} : undefined),
       async read(tokenId) {
         state.reads += 1
+        await state.held
         state.now += state.delayMs
         if (state.broken) throw new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be read.')
         state.hasHead = true
@@ -226,15 +234,21 @@ function world(tokens: Record<string, { state: StateCode; flags?: number }>) {
   return {
     state,
     bits,
-    members,
-    change: (id: string, state: StateCode, flags = 0): void => {
-      tokens[id] = { state, flags }
+    loads,
+    change: (id: string, code: StateCode, flags = 0): void => {
+      tokens[id] = { state: code, flags }
       const known = assets.get(BigInt(id))
       if (known !== undefined) known.current = false
     },
-    add: (id: string, state: StateCode): void => {
-      tokens[id] = { state }
-      members.push({ tokenId: BigInt(id), index: members.length * 10 })
+    add: (id: string, code: StateCode): void => {
+      tokens[id] = { state: code }
+      members.push(memberOf([id, tokens[id]], members.length))
+    },
+    /** Holds every read until the returned function is called. */
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      state.held = promise
+      return resolve
     },
   }
 }
@@ -349,44 +363,7 @@ describe('the bits of a status list', () => {
 
 describe('status lists in memory', () => {
   /** Lists of one token each, which has the number of its list. */
-  function manyLists() {
-    const flagged = new Set<bigint>()
-    const loads: number[] = []
-    const assets = new Map<bigint, { current: boolean }>()
-    let held = Promise.resolve()
-    const bits = createStatusBits({
-      store: {
-        members: async (list, after) => {
-          if (after >= list) return []
-          loads.push(list)
-          return [{ tokenId: BigInt(list), index: list }]
-        },
-        size: async (list) => (list <= 5 ? 1 : 0),
-      },
-      reader: {
-        head: () => ({}),
-        async read(tokenId) {
-          await held
-          const flags = flagged.has(tokenId) ? assetFlags.STOLEN : 0
-          const record = { owner: zeroAddress, timestamp: 1n, state: 3 as const, flags, reserved: 0 }
-          const asset = { current: true, record }
-          assets.set(tokenId, asset)
-          return { asset }
-        },
-      },
-    })
-    const flag = (tokenId: bigint) => {
-      flagged.add(tokenId)
-      const known = assets.get(tokenId)
-      if (known !== undefined) known.current = false
-    }
-    const hold = () => {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      held = promise
-      return resolve
-    }
-    return { bits, flag, loads, hold }
-  }
+  const manyLists = () => world(Object.fromEntries([1, 2, 3, 4, 5].map((list) => [list, { state: 3, list }] as const)))
 
   it('are the few that were asked for last', async () => {
     const { bits, loads } = manyLists()
@@ -397,15 +374,15 @@ describe('status lists in memory', () => {
   })
 
   it('have the bits of the present chain, also when they are loaded again', async () => {
-    const { bits, flag, loads } = manyLists()
+    const { bits, change, loads } = manyLists()
     const first = await bits(1)
     for (const list of [2, 3, 4]) await bits(list)
     assert.equal(await bits(1), first, 'the same object, so that its signed copy serves')
     for (const list of [2, 3, 4]) await bits(list)
-    flag(1n)
-    assert.deepEqual(await bits(1), { suspension: [1], revocation: [] })
-    flag(4n)
-    assert.deepEqual(await bits(4), { suspension: [4], revocation: [] })
+    change('1', 3, assetFlags.STOLEN)
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [] })
+    change('4', 3, assetFlags.STOLEN)
+    assert.deepEqual(await bits(4), { suspension: [30], revocation: [] })
     assert.equal(loads.filter((list) => list === 1).length, 3)
   })
 
