@@ -15,6 +15,14 @@ before(async () => void (mcp = await startMcp(world)))
 after(() => mcp.close())
 
 const call = (name: string, args: object) => ({ name, arguments: args })
+const messageOf = (id: number, method: string, params?: object) => ({ jsonrpc: '2.0', id, method, params })
+/** A call of check_flagged. */
+const checkOf = (id: number, tokenId = '4') => messageOf(id, 'tools/call', call('check_flagged', { token_id: tokenId }))
+const initialization = (protocolVersion: string) => ({
+  protocolVersion,
+  capabilities: {},
+  clientInfo: { name: 'a', version: '1' },
+})
 const eras = ['modern', 'legacy'] as const
 
 describe('POST /mcp', () => {
@@ -44,7 +52,7 @@ describe('POST /mcp', () => {
     })
 
     it(`verify_asset gives the keyless read's body as structured content (${era})`, async () => {
-      for (const id of ['4', '7', '8']) {
+      for (const id of ['1', '4', '5', '7', '8']) {
         const { json } = await mcp[era]('tools/call', call('verify_asset', { token_id: id }))
         assert.deepEqual(json.result?.structuredContent, JSON.parse((await verdicts.answer(BigInt(id)))?.body ?? ''))
       }
@@ -103,12 +111,8 @@ describe('POST /mcp', () => {
       ['2025-11-25', '2025-11-25'],
       ['2025-03-26', '2025-03-26'],
       ['2024-11-05', '2025-11-25'],
-    ]) {
-      const { json, headers } = await mcp.legacy('initialize', {
-        protocolVersion: asked,
-        capabilities: {},
-        clientInfo: { name: 'a', version: '1' },
-      })
+    ] as const) {
+      const { json, headers } = await mcp.legacy('initialize', initialization(asked))
       assert.equal(json.result?.['protocolVersion'], given)
       assert.deepEqual(json.result?.['capabilities'], { tools: { listChanged: false } })
       assert.equal(headers.get('mcp-session-id'), null)
@@ -152,26 +156,15 @@ describe('POST /mcp', () => {
   it('answers every request as JSON, whatever JSON the client says that it takes', async () => {
     for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream', undefined])
       for (const method of ['tools/list', 'initialize']) {
-        const params =
-          method === 'initialize'
-            ? { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } }
-            : undefined
-        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
-        const { type, text } = await bare(body, accept)
+        const params = method === 'initialize' ? initialization('2025-11-25') : undefined
+        const { type, text } = await bare(JSON.stringify(messageOf(1, method, params)), accept)
         assert.equal(type, 'application/json')
         assert.ok((JSON.parse(text) as Answer).result, text)
       }
   })
 
   it('answers a batch of an older revision', async () => {
-    const { json } = await mcp.post(
-      ['4', '123456'].map((id, index) => ({
-        jsonrpc: '2.0',
-        id: index,
-        method: 'tools/call',
-        params: call('check_flagged', { token_id: id }),
-      })),
-    )
+    const { json } = await mcp.post(['4', '123456'].map((tokenId, id) => checkOf(id, tokenId)))
     assert.deepEqual(
       (json as unknown as Answer[]).map(({ id, result }) => [id, result?.isError === true]),
       [
@@ -190,7 +183,7 @@ describe('POST /mcp', () => {
           resolve(response.statusCode)
         })
           .on('error', reject)
-          .end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
+          .end(JSON.stringify(messageOf(1, 'tools/list')))
       })
     for (const path of [mcp.mcpUrl, `${mcp.mcpUrl}?a=b`, '/mcp?a=b']) assert.equal(await statusOf(path), 200, path)
     for (const path of [`${mcp.mcpUrl}x`, `${mcp.url}/other`]) assert.equal(await statusOf(path), 404, path)
@@ -222,7 +215,7 @@ describe('POST /mcp', () => {
 })
 
 describe('the origin guard of /mcp', () => {
-  const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  const list = JSON.stringify(messageOf(1, 'tools/list'))
 
   it('rejects a foreign Host and a foreign Origin', async () => {
     for (const host of [
@@ -305,10 +298,8 @@ describe('the origin guard of /mcp', () => {
     assert.equal((await mcp.post(list, { 'Content-Type': 'text/plain' })).status, 415)
     assert.equal((await mcp.post(list, { 'Content-Type': 'application/json; charset=utf-8' })).status, 200)
     const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
-    for (const body of [
-      deep,
-      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"verify_asset","arguments":{"token_id":${deep}}}}`,
-    ]) {
+    const deepCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"verify_asset","arguments":{"token_id":${deep}}}}`
+    for (const body of [deep, deepCall]) {
       const { status, json } = await mcp.post(body)
       assert.deepEqual([status, json.error?.code], [400, -32600])
     }
@@ -328,13 +319,7 @@ describe('the origin guard of /mcp', () => {
       [first.status, first.headers.get('x-ratelimit-limit'), first.headers.get('x-ratelimit-remaining')],
       [200, '3', '2'],
     )
-    const batch = [1, 2, 3].map((id) => ({
-      jsonrpc: '2.0',
-      id,
-      method: 'tools/call',
-      params: call('check_flagged', { token_id: '4' }),
-    }))
-    const refused = await limited.post(batch)
+    const refused = await limited.post([1, 2, 3].map((id) => checkOf(id)))
     assert.deepEqual([refused.status, refused.json.error?.code, refused.json.id], [429, -32000, null])
     const again = await one()
     assert.deepEqual([again.status, again.json.id], [429, 1])
@@ -356,8 +341,8 @@ describe('the origin guard of /mcp', () => {
       limiter: createRateLimiter({ limit: 3 }),
       otherLimiter: createRateLimiter({ limit: 3 }),
     })
-    const lists = [1, 2, 3, 4].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }))
-    const checked = { jsonrpc: '2.0', id: 9, method: 'tools/call', params: call('check_flagged', { token_id: '4' }) }
+    const lists = [1, 2, 3, 4].map((id) => messageOf(id, 'tools/list'))
+    const checked = checkOf(9)
     const few = await limited.post([checked, ...lists.slice(2)])
     assert.deepEqual([few.status, few.headers.get('x-ratelimit-remaining')], [200, '2'])
     const mixed = await limited.post([checked, ...lists.slice(2)])
