@@ -6,11 +6,19 @@ import fc from 'fast-check'
 import { ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import type { Database } from '../db/database.ts'
-import { createReplayLedger, type Tap } from './replay-ledger.ts'
+import { type AnomalyKind, createReplayLedger, type LedgerAnswer, type Tap } from './replay-ledger.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
 import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
 import { until } from '../../test/support/wait.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
+
+const answered = (outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[], lastCounter: number) => ({
+  outcome,
+  anomalies,
+  lastCounter,
+  ageSeconds: 0,
+  isAnnounced: false,
+})
 
 type LedgerSql = Pick<Database, 'query' | 'dialect'>
 
@@ -153,20 +161,8 @@ for (const { name, open, skip } of testDatabases()) {
     it('never takes an unseen lower counter or other bytes of a known one', async () => {
       const { tap, answer } = world()
       await tap(10)
-      assert.deepEqual(await answer(9), {
-        outcome: 'REPLAY',
-        anomalies: ['unseen_lower'],
-        lastCounter: 10,
-        ageSeconds: 0,
-        isAnnounced: false,
-      })
-      assert.deepEqual(await answer(10, { picc: newPicc() }), {
-        outcome: 'REPLAY',
-        anomalies: ['other_picc'],
-        lastCounter: 10,
-        ageSeconds: 0,
-        isAnnounced: false,
-      })
+      assert.deepEqual(await answer(9), answered('REPLAY', ['unseen_lower'], 10))
+      assert.deepEqual(await answer(10, { picc: newPicc() }), answered('REPLAY', ['other_picc'], 10))
       assert.equal(await tap(10), 'SAME_TAP')
     })
 
@@ -174,21 +170,9 @@ for (const { name, open, skip } of testDatabases()) {
       const { answer } = world()
       assert.deepEqual((await answer(500)).anomalies, [], 'a first tap has no gap')
       assert.deepEqual((await answer(550)).anomalies, [])
-      assert.deepEqual(await answer(601), {
-        outcome: 'FRESH',
-        anomalies: ['gap'],
-        lastCounter: 550,
-        ageSeconds: 0,
-        isAnnounced: false,
-      })
+      assert.deepEqual(await answer(601), answered('FRESH', ['gap'], 550))
       assert.deepEqual((await answer(0xff0000)).anomalies, ['gap', 'near_end'])
-      assert.deepEqual(await answer(0xffffff), {
-        outcome: 'FRESH',
-        anomalies: ['gap', 'near_end'],
-        lastCounter: 0xff0000,
-        ageSeconds: 0,
-        isAnnounced: false,
-      })
+      assert.deepEqual(await answer(0xffffff), answered('FRESH', ['gap', 'near_end'], 0xff0000))
     })
 
     it('starts a new epoch at 1 and closes the old one', async () => {
