@@ -7,6 +7,7 @@ import { type Verdict, isSealOpened } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 import { formatSecond } from '../domain/text.ts'
+import { chainReference } from './product.ts'
 import { untpStatusEntry } from './signing/status-list.ts'
 import type { StatusIndex } from './signing/status-store.ts'
 
@@ -23,8 +24,7 @@ export type CertificateInput = {
 
 /** Returns the credential to sign. No text of a maker is in it, and no owner. */
 export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now }: CertificateInput) {
-  const { chainRef, state, flagged } = verdict
-  const tokenId = BigInt(verdict.token_id)
+  const { token_id: tokenId, chainRef, state, flagged } = verdict
   const { id: _id, statusListIndex, ...entry } = untpStatusEntry(baseUrl, at)
   return {
     '@context': ['https://www.w3.org/ns/credentials/v2', contextUrl(baseUrl)],
@@ -39,14 +39,7 @@ export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now
         state,
         flagged,
         tapCounter,
-        chainRef: {
-          type: ['ChainReference'],
-          chainId: chainRef.chain_id,
-          contract: chainRef.contract,
-          tokenId: verdict.token_id,
-          blockNumber: chainRef.block_number,
-          blockHash: chainRef.block_hash,
-        },
+        chainRef: chainReference(chainRef),
       },
     },
   }

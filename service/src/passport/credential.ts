@@ -28,7 +28,7 @@ export type Passport = ReturnType<typeof passportOf>
 
 /** Builds the passport of an item: with a GTIN its GTIN form is the canonical one, on both routes. */
 export function passportOf(input: PassportInput) {
-  const { baseUrl, issuer, software, metadata, block, now } = input
+  const { baseUrl, issuer, software, metadata, verdict, item, timestamp, now } = input
   const product = productOf(input, metadata.status === 'match' ? metadata.value : {})
   return {
     '@context': [
@@ -37,12 +37,12 @@ export function passportOf(input: PassportInput) {
       contextUrl(baseUrl),
     ],
     type: ['VerifiableCredential', 'DigitalProductPassport'],
-    id: linksOf(baseUrl, input).passport,
+    id: linksOf(baseUrl, { tokenId: verdict.token_id, item }).passport,
     name: `Digital Product Passport: ${product.name}`,
     description: `Unsigned passport (v1): no issuer signature. ${scope}`,
     issuer: { type: ['CredentialIssuer'], id: issuer.did, name: issuer.name },
     // A local chain can run ahead of the clock, and verifiers reject a time in the future.
-    validFrom: formatSecond(Math.min(Number(block.timestamp), Math.floor(now / 1000))),
+    validFrom: formatSecond(Math.min(Number(timestamp), Math.floor(now / 1000))),
     credentialSchema: {
       id: `https://untp.unece.org/artefacts/schema/v${untpVersion}/dpp/DigitalProductPassport.json`,
       type: 'JsonSchema',

@@ -5,11 +5,14 @@ import type { ItemKey } from '../domain/gs1/serial.ts'
 /** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
 export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
 
-/** The names of an item: its token, and its GTIN and serial when it has them. */
-export type ItemNames = { readonly tokenId: bigint; readonly item: ItemKey | null }
-
-/** Returns the links of an item. `baseUrl` is a configured origin without trailing slash, never a `Host` header. */
-export function linksOf(baseUrl: string, { tokenId, item }: ItemNames) {
+/**
+ * Returns the links of an item, whose token is a number or decimal text. `baseUrl` is a configured origin without trailing slash, never a
+ * `Host` header.
+ */
+export function linksOf(
+  baseUrl: string,
+  { tokenId, item }: { readonly tokenId: bigint | string; readonly item: ItemKey | null },
+) {
   const path = item === null ? `/token/${tokenId}` : itemPath(item)
   return {
     /** The human page; for an item with a GTIN this is its Digital Link. */

@@ -3,37 +3,29 @@
  * supplier key such as `@id` would pass every schema and still change the JSON-LD graph.
  */
 import { formatSecond } from '../domain/text.ts'
-import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
+import type { ChainRef, Verdict } from '@touchstone/verdict'
 import { countryOf, unspecifiedCountry } from './country.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 import { gs1Vocabulary, linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
-import { chainName, type TimedBlock } from '../domain/chain.ts'
 import { parseHttpsUrl } from '../domain/https-url.ts'
 
 export type ProductInput = {
   readonly baseUrl: string
-  readonly tokenId: bigint
+  readonly verdict: Verdict
   readonly item: ItemKey | null
-  /** The state of the token at the pinned block. */
-  readonly record: {
-    readonly state: LifecycleState
-    readonly stateCode: StateCode
-    readonly flagged: boolean
-    readonly ownerCommitment: Hex | null
-  }
   readonly tapCounter: number
-  /** The block that state, hash and reference were read at. */
-  readonly block: TimedBlock
-  readonly contract: Hex
+  /** The time of the verdict's block, in unix seconds. */
+  readonly timestamp: bigint
 }
 
 export type Product = ReturnType<typeof productOf>
 
 /** Builds the product. `text` holds no field unless the metadata matched its on-chain hash. */
 export function productOf(input: ProductInput, text: ProductText) {
-  const { baseUrl, tokenId, item, record, tapCounter, block } = input
-  const links = linksOf(baseUrl, input)
+  const { baseUrl, verdict, item, tapCounter, timestamp } = input
+  const { token_id: tokenId, state, state_code: stateCode, flagged, owner_commitment: ownerCommitment } = verdict
+  const links = linksOf(baseUrl, { tokenId, item })
   const image = imageLink(text.image)
   const characteristics = {
     ...(text.brand !== undefined && { brand: text.brand }),
@@ -49,7 +41,7 @@ export function productOf(input: ProductInput, text: ProductText) {
     ...(text.description !== undefined && { description: text.description }),
     idScheme: { type: ['IdentifierScheme'], ...(item === null ? tokenScheme(baseUrl) : gtinScheme) },
     ...(text.sku !== undefined && { modelNumber: text.sku }),
-    itemNumber: item === null ? tokenId.toString() : item.serial,
+    itemNumber: item === null ? tokenId : item.serial,
     idGranularity: 'item',
     ...(image !== null && { productImage: image }),
     // An empty object would be a node without meaning in JSON-LD.
@@ -77,17 +69,17 @@ export function productOf(input: ProductInput, text: ProductText) {
     ],
     assetStatus: {
       type: ['AssetStatus'],
-      state: record.state,
-      stateCode: record.stateCode,
-      flagged: record.flagged,
+      state,
+      stateCode,
+      flagged,
       // Left out, not null: JSON-LD drops null, and the two readings of the document would differ.
-      ...(record.ownerCommitment !== null && { ownerCommitment: record.ownerCommitment }),
+      ...(ownerCommitment !== null && { ownerCommitment }),
       tapCounter,
-      observedAt: formatSecond(Number(block.timestamp)),
-      chainRef: chainReference(input),
-      network: chainName,
-      auditStatus: 'unaudited',
-      productionReady: false,
+      observedAt: formatSecond(Number(timestamp)),
+      chainRef: chainReference(verdict.chainRef),
+      network: verdict.network,
+      auditStatus: verdict.audit_status,
+      productionReady: verdict.production_ready,
       coveredByMetadataHash: false,
     },
   }
@@ -102,15 +94,15 @@ function tokenScheme(baseUrl: string) {
   return { id: `${vocabularyUrl(baseUrl)}#token-id`, name: 'Token id in the registry contract' }
 }
 
-/** Names the chain, contract, token and block that the document was read from (spec §2.2). Token ids are text: they reach 2^256 − 1. */
-function chainReference({ tokenId, block, contract }: Pick<ProductInput, 'tokenId' | 'block' | 'contract'>) {
+/** Names the chain, contract, token and block that the document was read from (spec §2.2). */
+export function chainReference(ref: ChainRef) {
   return {
     type: ['ChainReference'],
-    chainId: verdictChainId,
-    contract: checksumAddress(contract),
-    tokenId: tokenId.toString(),
-    blockNumber: Number(block.number),
-    blockHash: block.hash,
+    chainId: ref.chain_id,
+    contract: ref.contract,
+    tokenId: ref.token_id,
+    blockNumber: ref.block_number,
+    blockHash: ref.block_hash,
   }
 }
 

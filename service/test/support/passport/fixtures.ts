@@ -1,6 +1,6 @@
 /** The item of `service/test/data/passport/sample`, as input of the passport, and variations of it. */
 import { readFileSync } from 'node:fs'
-import { lifecycleStates, type Hex, type StateCode } from '@touchstone/verdict'
+import { lifecycleStates, type Hex, type StateCode, type Verdict } from '@touchstone/verdict'
 import type { PassportInput } from '../../../src/passport/credential.ts'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { passportMetadata, type PassportMetadata } from '../../../src/passport/metadata.ts'
@@ -40,20 +40,37 @@ export function sampleInput(changes: Partial<PassportInput> = {}): PassportInput
       version: '1.0.0',
       vendor: { id: 'https://touchstone.example', name: 'Touchstone contributors' },
     },
-    tokenId: 1042n,
+    verdict: sampleVerdict(),
     item: { gtin: '09520123456788', serial: 'HFJ-000417' },
-    record: { ...stateRecord(4), ownerCommitment: `0x${'c0'.repeat(32)}` },
     tapCounter: 17,
-    block: { number: 31_337_042n, hash: `0x${'ab'.repeat(32)}`, timestamp: 1_795_167_012n },
-    contract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
+    timestamp: 1_795_167_012n,
     metadata: sampleMetadata,
     now,
     ...changes,
   }
 }
 
-function stateRecord(stateCode: StateCode): PassportInput['record'] {
-  return { state: lifecycleStates[stateCode], stateCode, flagged: stateCode === 5, ownerCommitment: null }
+/** The verdict on a token in a state. */
+export function sampleVerdict(state: StateCode = 4, token_id = '1042'): Verdict {
+  return {
+    version: '1',
+    token_id,
+    authentic: state === 3 || state === 4,
+    state: lifecycleStates[state],
+    state_code: state,
+    flagged: state === 5,
+    owner_commitment: state < 4 ? null : `0x${'c0'.repeat(32)}`,
+    chainRef: {
+      chain_id: 84532,
+      contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+      token_id,
+      block_number: 31_337_042,
+      block_hash: `0x${'ab'.repeat(32)}`,
+    },
+    network: 'base-sepolia',
+    audit_status: 'unaudited',
+    production_ready: false,
+  }
 }
 
 /** Every kind of passport there is: six states, with and without a GTIN, with each outcome of the metadata. */
@@ -70,15 +87,7 @@ export const everyInput: readonly (readonly [string, PassportInput])[] = ([1, 2,
         (metadata) =>
           [
             `${lifecycleStates[state]}, ${item === null ? 'token' : 'GTIN'}, metadata ${metadata.status}`,
-            sampleInput({
-              record: {
-                ...sampleInput().record,
-                ...stateRecord(state),
-                ownerCommitment: state < 4 ? null : `0x${'c0'.repeat(32)}`,
-              },
-              item,
-              metadata,
-            }),
+            sampleInput({ verdict: sampleVerdict(state), item, metadata }),
           ] as const,
       ),
     ),

@@ -133,6 +133,6 @@ function formsMessage(signers: Wallets): string {
 async function passView(site: CertificateSite, verdict: Verdict, view: CertificateView): Promise<PassView> {
   const { item } = view
   const theme = await brandOfToken(site, { verdict, item })
-  const { page } = linksOf(site.baseUrl, { tokenId: BigInt(verdict.token_id), item })
+  const { page } = linksOf(site.baseUrl, { tokenId: verdict.token_id, item })
   return { ...view, brand: theme?.name ?? null, page }
 }

@@ -185,17 +185,18 @@ function themed({ verdict, item }: Branded) {
 
 /** Returns the same from a history, by the commitment of the account. */
 function brandOf(
-  { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },
+  { pages: { themes } }: { readonly pages: Pick<PageOptions, 'themes'> },
   { verdict, item }: Branded,
   events: readonly HistoryEvent[],
 ) {
   const tokenId = BigInt(verdict.token_id)
   const mint = events.find(({ type, toState }) => type === 'StateChanged' && toState === 'MINTED')?.actorCommitment
   if (mint === undefined) return null
+  const { contract } = verdict.chainRef
   return themeOf(
-    pages.themes,
+    themes,
     themed({ verdict, item }),
-    (account) => ownerCommitment({ chainId, contract: contract as Hex, tokenId, owner: account }) === mint,
+    (owner) => ownerCommitment({ chainId, contract, tokenId, owner }) === mint,
   )
 }
 

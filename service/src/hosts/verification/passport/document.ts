@@ -13,7 +13,6 @@ export type ResolvedTap = Extract<TapOutcome, { kind: 'resolved' }>
 export type PassportSite = {
   readonly baseUrl: string
   readonly issuerName: string
-  readonly contract: string
   readonly items: { readonly itemOfToken: (tokenId: bigint) => Promise<ItemKey | null> }
   /** Returns the stored text of a hash, altered or not. */
   readonly metadata: { readonly stored: (hash: Hex) => Promise<string | undefined> }
@@ -33,24 +32,17 @@ const software = {
  * where that is away.
  */
 export async function passportFor(site: PassportSite, tap: ResolvedTap, item: ItemKey | null): Promise<Passport> {
-  const { baseUrl, issuerName, contract, metadata, now = Date.now } = site
+  const { baseUrl, issuerName, metadata, now = Date.now } = site
   const { verdict, block, tag, metadataHash } = tap
   const text = metadataHash === null ? undefined : await metadata.stored(metadataHash)
   return passportOf({
     baseUrl,
     issuer: { name: issuerName, did: didOf(baseUrl) },
     software,
-    tokenId: BigInt(verdict.token_id),
+    verdict,
     item,
-    record: {
-      state: verdict.state,
-      stateCode: verdict.state_code,
-      flagged: verdict.flagged,
-      ownerCommitment: verdict.owner_commitment,
-    },
     tapCounter: tag.tapCounter,
-    block,
-    contract: contract as Hex,
+    timestamp: block.timestamp,
     metadata: passportMetadata(metadataHash, text),
     now: now(),
   })
