@@ -90,15 +90,15 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
   if (isOriginal?.(uid, await send(readSignature, 'show its originality signature', 0x9190)) === false)
     throw new ChipError(`Chip ${name} has no originality signature of NXP: it is no NTAG 424 DNA, put it aside.`)
   const template = await templateOf(uid)
-  let progress = await journal.read(name)
+  const known = await journal.read(name)
+  let progress = known ?? { begun: [], confirmed: [] }
   const settings = await send(plainCommands.getFileSettings, 'report its file settings')
-  if (progress === null) await assertBlank(settings)
+  if (known === null) await assertBlank(settings)
   const keys = await keysOf(uid)
   const keyOf = (slot: number) => keys[slot] ?? factoryKey
 
-  if (progress?.begun.includes(0) !== true || (await authenticate(0, factoryKey)) !== null) {
+  if (!progress.begun.includes(0) || (await authenticate(0, factoryKey)) !== null) {
     let session = await asMaster(factoryKey)
-    progress ??= { begun: [], confirmed: [] }
     await journal.write(name, progress)
     if (!isSet(settings, template)) session = await writeAddress()
     for (const slot of [1, 2, 3, 4]) session = await change(slot, session)
@@ -127,8 +127,8 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
   }
 
   async function change(slot: number, session: ChipSession): Promise<ChipSession> {
-    if (progress?.confirmed.includes(slot) === true) return session
-    if (progress?.begun.includes(slot) === true) {
+    if (progress.confirmed.includes(slot)) return session
+    if (progress.begun.includes(slot)) {
       const isChanged = (await authenticate(slot, keyOf(slot))) !== null
       session = await asMaster(factoryKey)
       if (isChanged) {
@@ -152,16 +152,13 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
   }
 
   async function note(list: keyof KeyProgress, slot: number): Promise<void> {
-    const { begun = [], confirmed: done = [] } = progress ?? {}
-    const known = { begun, confirmed: done }
-    progress = { ...known, [list]: [...new Set([...known[list], slot])] }
+    progress = { ...progress, [list]: [...new Set([...progress[list], slot])] }
     await journal.write(name, progress)
   }
 
   async function confirmed(session: ChipSession, command: Uint8Array, step: string): Promise<void> {
-    const answer = await transmit(command)
-    if (statusOf(answer) !== 0x9100) throw new ChipError(`The chip refused to ${step} (${toHex(answer.subarray(-2))}).`)
-    if (!isAnswerValid(session, answer)) throw new ChipError(`The chip's answer is not genuine (${step}); put it back.`)
+    if (!isAnswerValid(session, await send(command, step)))
+      throw new ChipError(`The chip's answer is not genuine (${step}); put it back.`)
   }
 
   async function readBack(): Promise<string> {
@@ -288,13 +285,10 @@ export function nextCommand(session: ChipSession): ChipSession {
   return { ...session, counter: session.counter + 1 }
 }
 
-/** Returns whether a protected answer (data, MAC, status 9100) belongs to the command sent with this session. */
-export function isAnswerValid(session: ChipSession, answer: Uint8Array): boolean {
-  if (answer.length < 10 || answer.at(-2) !== 0x91 || answer.at(-1) !== 0x00) return false
-  const data = answer.subarray(0, -10)
-  const { transactionId, macKey, counter } = session
-  const mac = cmacOnce(macKey, join([0x00], littleEndian(counter + 1, 2), transactionId, data))
-  return constantTimeEqual(oddBytes(mac), answer.subarray(-10, -2))
+/** Returns whether an answer without data and status word, its MAC alone, belongs to the command sent with this session. */
+export function isAnswerValid({ transactionId, macKey, counter }: ChipSession, answer: Uint8Array): boolean {
+  const mac = cmacOnce(macKey, join([0x00], littleEndian(counter + 1, 2), transactionId))
+  return constantTimeEqual(oddBytes(mac), answer)
 }
 
 /** Computes NXP's CRC-32 of keys: the usual polynomial without the final inversion, least significant byte first. */
