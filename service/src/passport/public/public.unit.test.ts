@@ -50,7 +50,6 @@ const hash = `0x${'16'.repeat(32)}` as const
 const event = (block: number, seconds: number): MetadataEvent => ({
   metadataHash: `0x${String(block).padStart(64, '0')}`,
   blockNumber: BigInt(block),
-  blockHash: hash,
   transactionHash: hash,
   logIndex: 3,
   timestamp: BigInt(seconds),

@@ -9,7 +9,6 @@ import { parseDay, parseInstant } from '../../domain/text.ts'
 export type MetadataEvent = {
   readonly metadataHash?: Hex
   readonly blockNumber: bigint
-  readonly blockHash: Hex
   readonly transactionHash: Hex
   readonly logIndex: number
   readonly timestamp: bigint
