@@ -48,7 +48,7 @@ const maxKeys = 200
 const maxRotatedKeys = 180
 
 /** The private halves in a key store, by `kid`. */
-export type StoredKeys = ReadonlyMap<string, SigningKey>
+type StoredKeys = ReadonlyMap<string, SigningKey>
 
 /** Parses a JWK Set, or a single JWK as `key-1`. At most one active key an algorithm. Public keys sign with their half in `stored`. */
 export function parseIssuerKeys(text: string, stored: StoredKeys = new Map()): IssuerKeys {

@@ -17,7 +17,6 @@ import {
   storedIssuerKeys,
   type IssuerKey,
   type IssuerKeyChange,
-  type StoredKeys,
 } from './issuer-keys.ts'
 import { createSigner, type Signer } from './signer.ts'
 
@@ -69,7 +68,7 @@ export async function assertIssuerKeys(options: IssuerOptions): Promise<void> {
   const { folder, signing, published = noStore, keyStore = null } = options
   const path = issuerKeyFile(folder)
   const text = await readText(path)
-  if (text !== null) await assertPublished(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
+  if (text !== null) await assertPublished(await parseKeys(text, path, keyStore), published, path)
   else if (signing && (await published.list()).length > 0) throw new Error(foreignKeys(path))
 }
 
@@ -109,10 +108,12 @@ export async function openIssuer({
     })
   }
 
-  /** Publishes and uses the keys of a file. */
+  /** Publishes and uses the keys of a file. Every instance publishes the same keys under the same ids. */
   async function use(next: string): Promise<void> {
-    const own = parseKeys(next, path, await storedIssuerKeys(keyStore))
-    apply(own, await publishKeys(own, published, path))
+    const own = await parseKeys(next, path, keyStore)
+    await assertPublished(own, published, path)
+    await published.add(own.map(rowOf))
+    apply(own, await assertPublished(own, published, path)) // another instance may have been first
     text = next
   }
 
@@ -150,8 +151,7 @@ export async function openIssuer({
         if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
           return change.kind === 'rotate' ? foreignKeys(path) : 'There are no issuer keys yet.'
         // An old copy of the file is not changed. A new key in it would have the name of a published one.
-        if (known !== null)
-          await assertPublished(parseKeys(known, path, await storedIssuerKeys(keyStore)), published, path)
+        if (known !== null) await assertPublished(await parseKeys(known, path, keyStore), published, path)
         const next =
           known === null ? await generateIssuerKeys(keyStore) : await changeIssuerKeys(known, change, keyStore)
         if (typeof next !== 'string') return next.refused
@@ -178,17 +178,6 @@ function revokedKey(key: IssuerKey, times: ReadonlyMap<string, bigint>): IssuerK
   return { ...key, status: 'revoked', revoked: formatSecond(Number(times.get(key.id))) }
 }
 
-/** Publishes the keys of the file, and checks that every instance publishes the same keys under the same ids. Returns what is published. */
-async function publishKeys(
-  keys: readonly IssuerKey[],
-  published: IssuerKeyStore,
-  path: string,
-): Promise<readonly Row[]> {
-  await assertPublished(keys, published, path)
-  await published.add(keys.map(rowOf))
-  return assertPublished(keys, published, path) // another instance may have been first
-}
-
 /** Returns what is published. Throws one sentence where a published key is not among the keys. */
 async function assertPublished(
   keys: readonly IssuerKey[],
@@ -212,7 +201,10 @@ async function readText(path: string): Promise<string | null> {
     return await readOwnFile(path)
   } catch (error) {
     if (error instanceof ServiceError) throw error
-    throw new Error(unreadable(path), { cause: error })
+    throw new Error(
+      `The issuer keys in ${path} cannot be read. Restore the file from a backup: what was signed with it is checked against it.`,
+      { cause: error },
+    )
   }
 }
 
@@ -224,16 +216,12 @@ async function createOnce(path: string, folder: string, text: string): Promise<v
   })
 }
 
-function parseKeys(text: string, path: string, stored: StoredKeys): readonly IssuerKey[] {
-  const parsed = parseIssuerKeys(text, stored)
+async function parseKeys(text: string, path: string, keyStore: KeyStore | null): Promise<readonly IssuerKey[]> {
+  const parsed = parseIssuerKeys(text, await storedIssuerKeys(keyStore))
   if (!parsed.ok) throw new Error(`${parsed.reason} (${path})`)
   return parsed.keys
 }
 
 function foreignKeys(path: string): string {
   return `The passports of this database are signed with issuer keys that are not in ${path}. Copy that file from the instance that has them, then start again.`
-}
-
-function unreadable(path: string): string {
-  return `The issuer keys in ${path} cannot be read. Restore the file from a backup: what was signed with it is checked against it.`
 }
