@@ -119,8 +119,8 @@ export function importedBatch({ scheme, master, metaKey, ...options }: ImportedB
  * `RangeError` without a metaRead key or a file master.
  */
 export async function embeddedBatch(record: BatchKeyRecord, master?: AesKeyRef): Promise<TagBatch> {
-  const { metaKey: _, fileMaster: __, ...settings } = record
-  return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: masterOf(record, master) }
+  const fileMaster = masterOf(record, master)
+  return { ...publicSettings(record), meta: embeddedKey(await metaKeyOf(record)), fileMaster }
 }
 
 function masterOf({ id, fileMaster }: BatchKeyRecord, stored?: AesKeyRef): AesKeyRef {

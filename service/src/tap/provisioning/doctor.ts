@@ -230,7 +230,8 @@ function readAddress(address: string): { findings: readonly Finding[]; readings:
   const repeated = isRepeated ? [finding('repeated_parameter')] : []
   const picc = valueOf(address, 'picc')
   const cmac = valueOf(address, 'cmac')
-  const isPlain = picc !== null && cmac !== null && isHex(picc.text, 32) && isHex(cmac.text, 16)
+  const isPlain =
+    picc !== null && cmac !== null && parseHex(picc.text)?.length === 16 && parseHex(cmac.text)?.length === 8
   const tap = isPlain ? reading(address, picc.at, cmac.at) : parseTapBytes(address)
   if (tap !== null) {
     const isBlank = [tap.picc, tap.cmac].some((bytes) => bytes.every((byte) => byte === 0))
@@ -252,10 +253,6 @@ function readAddress(address: string): { findings: readonly Finding[]; readings:
 function valueOf(address: string, name: string): { text: string; at: number } | null {
   const [before, text] = new RegExp(`^[^?#]*\\?(?:[^#]*?&)??${name}=([^&#]*)`).exec(address) ?? []
   return before === undefined || text === undefined ? null : { text, at: before.length - text.length }
-}
-
-function isHex(text: string, digits: number): boolean {
-  return text.length === digits && /^[0-9a-fA-F]*$/.test(text)
 }
 
 /**
