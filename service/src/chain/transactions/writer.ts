@@ -62,8 +62,14 @@ export type WriteResult =
   | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
   | WriteFailure
 
-/** `tagHash` is the commitment of the tapped chip, which must be the token's. Left out: the same request has resolved the tap. */
-type TappedClaim = Readonly<{ tokenId: bigint; tagHash?: Hex; claimant: Hex; tapCounter: number; deadline: bigint }>
+/** `tagHash` is the commitment of the tapped chip, which must be the token's. The demonstration claims without a tap, and has none. */
+type TappedClaim = Readonly<{
+  tokenId: bigint
+  tagHash: Hex | undefined
+  claimant: Hex
+  tapCounter: number
+  deadline: bigint
+}>
 
 /** `nonce` is the one that the claimant's ClaimConsent signs too. */
 type ClaimAttestation = Readonly<{ ok: true; attester: Hex; attesterSignature: Hex; nonce: number }>

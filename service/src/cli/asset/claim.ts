@@ -72,10 +72,10 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
     if (request === null) throw new CommandError(writeFailure('IDEMPOTENCY_CONFLICT').message)
     return (await write(session, request, options, change)).exit
   }
-  const tapCounter = await (options.dryRun === true ? readTap : consumeTap)(session, tokenId, options.tap)
+  const { tapCounter, tagHash } = await (options.dryRun === true ? readTap : consumeTap)(session, tokenId, options.tap)
   const { writer, contract } = chainOf(session)
   const claimed = { tokenId, claimant, tapCounter, deadline }
-  const attestation = await retryChain(session.io, () => writer.attestClaim(claimed))
+  const attestation = await retryChain(session.io, () => writer.attestClaim({ ...claimed, tagHash }))
   if (!attestation.ok) throw new CommandError(attestation.message)
   const { nonce, attester, attesterSignature } = attestation
   const domain = { chainId, contract: contract.toLowerCase() as Hex }
@@ -106,18 +106,21 @@ async function prepare(
   return 0
 }
 
-/** Consumes the tap that the attester needs, and checks that it is this asset's tag. Returns its counter. */
-async function consumeTap(session: Session, tokenId: bigint, url: string): Promise<number> {
+/** A tap of the asset's tag, with the commitment under which the tag is bound. */
+type OwnTap = { readonly tapCounter: number; readonly tagHash: Hex }
+
+/** Consumes the tap that the attester needs, and checks that it is this asset's tag. */
+async function consumeTap(session: Session, tokenId: bigint, url: string): Promise<OwnTap> {
   const outcome = await resolveTapUrl(session, url)
   if (outcome.kind !== 'resolved') throw new CommandError(formatRefusal(outcome))
   const { tag, verdict } = outcome
   if (verdict.token_id !== tokenId.toString())
     throw new CommandError(`The tag is bound to asset ${verdict.token_id}, not to ${tokenId}.`)
-  return tag.tapCounter
+  return tag
 }
 
 /** Checks the tap for a dry run and does not consume it. Whether it was used before stays unknown. */
-async function readTap(session: Session, tokenId: bigint, url: string): Promise<number> {
+async function readTap(session: Session, tokenId: bigint, url: string): Promise<OwnTap> {
   const { reader, tagHash, formerTagHash, tagKeys } = chainOf(session)
   const tap = parseTapBytes(url)
   if (tap === null || tagHash === undefined)
@@ -126,5 +129,5 @@ async function readTap(session: Session, tokenId: bigint, url: string): Promise<
   if (!found.genuine) throw new CommandError(`not verified: counterfeit (${found.reason}).`)
   const bound = await reader.readByTag(tagHash(found.uid), formerTagHash?.(found.uid))
   if (bound.tokenId !== tokenId) throw new CommandError(`The tag is not bound to asset ${tokenId}.`)
-  return found.counter
+  return { tapCounter: found.counter, tagHash: bound.tagHash }
 }

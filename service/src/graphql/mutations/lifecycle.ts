@@ -280,11 +280,12 @@ export function createClaimProduct(
     if (tapped.kind === 'busy' && tapped.status === 429)
       return rejectedAt('picc', `${tooManyForged}, or again in ${tapped.seconds} s.`)
     if (tapped.kind !== 'resolved') return rejectedAt('picc', tapErrors[tapped.kind])
-    if (tapped.verdict.token_id !== tokenId.toString())
-      return rejectedAt('picc', `The tag is not that of product ${tokenId}.`)
+    const wrongTag = `The tag is not that of product ${tokenId}.`
+    if (tapped.verdict.token_id !== tokenId.toString()) return rejectedAt('picc', wrongTag)
     const claimed = { tokenId, claimant, deadline, tapCounter: tapped.tag.tapCounter }
-    const attestation = await writer.attestClaim(claimed)
-    if (!attestation.ok) return rejectedAt('input', attestation.message)
+    const attestation = await writer.attestClaim({ ...claimed, tagHash: tapped.tag.tagHash })
+    if (!attestation.ok)
+      return attestation.code === 'REFUSED' ? rejectedAt('picc', wrongTag) : rejectedAt('input', attestation.message)
     const { attester, attesterSignature } = attestation
     const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
     return productPayload(tokenId, await executeWrite(request, key, context, fields), context)

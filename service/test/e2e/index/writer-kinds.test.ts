@@ -45,7 +45,14 @@ describe('the writer executes', () => {
   }
   async function claimed(by: typeof alice): Promise<bigint> {
     const tokenId = await activated()
-    const attestation = await writer.attestClaim({ tokenId, claimant: by.address, tapCounter: 1, deadline: far })
+    const tagHash = hash(Number(tokenId) + 1000)
+    const attestation = await writer.attestClaim({
+      tokenId,
+      tagHash,
+      claimant: by.address,
+      tapCounter: 1,
+      deadline: far,
+    })
     assert.ok(attestation.ok)
     const { nonce, attester: attestedBy, attesterSignature } = attestation
     const claimantSignature = await signed(by, 'ClaimConsent', { tokenId, claimant: by.address, nonce, deadline: far })

@@ -54,7 +54,7 @@ describe('a service with two providers', () => {
     const tokenId = await world.mint()
     const position = await transferReads.position(tokenId)
     assert.deepEqual([position.record.state, position.record.owner], [1, owner.toLowerCase()])
-    const claim = { tokenId, claimant: owner, tapCounter: 1, deadline: 4_000_000_000n }
+    const claim = { tokenId, tagHash: undefined, claimant: owner, tapCounter: 1, deadline: 4_000_000_000n }
     assert.ok((await writer.attestClaim(claim)).ok)
     const account = privateKeyToAccount(publishedKey(0))
     const signable = { type: 'ClaimConsent', message: { tokenId, claimant: owner, nonce: 0, deadline: 1n } } as const
