@@ -77,17 +77,15 @@ export function refusalNotes(database: Sql, log: Log): NoteRefusal {
 
 export type Loaders = ReturnType<typeof createLoaders>
 
-/** Each loader reads what is asked for in one turn by one statement. Null and empty stand for a missing row. */
+/** Each loader reads what is asked for in one turn by one statement. */
 export function createLoaders({ products, transfers, history, past, taps }: IndexStores) {
   return {
-    productByToken: new DataLoader(async (tokenIds: readonly bigint[]) => {
-      const rows = new Map((await products.byTokens(tokenIds)).map((row) => [row.tokenId, row]))
-      return tokenIds.map((tokenId) => rows.get(tokenId) ?? null)
-    }),
-    transferById: new DataLoader(async (ids: readonly string[]) => {
-      const rows = new Map((await transfers.byIds(ids)).map((row) => [row.id, row]))
-      return ids.map((id) => rows.get(id) ?? null)
-    }),
+    productByToken: new DataLoader(async (tokenIds: readonly bigint[]) =>
+      inOrder(tokenIds, await products.byTokens(tokenIds), ({ tokenId }) => tokenId),
+    ),
+    transferById: new DataLoader(async (ids: readonly string[]) =>
+      inOrder(ids, await transfers.byIds(ids), ({ id }) => id),
+    ),
     /** The newest 100 of a product, by its `pk`. */
     transfersOf: new DataLoader(async (tokenIds: readonly bigint[]) => {
       const rows = await transfers.newestOf(tokenIds)
@@ -105,20 +103,17 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       cacheKeyFn: ({ tokenId, after, limit, backward, upTo }) =>
         `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${upTo}`,
     }),
-    productByTag: new DataLoader(async (tagHashes: readonly Hex[]) => {
-      const rows = new Map((await products.byTags(tagHashes)).map((row) => [row.tagHash, row]))
-      return tagHashes.map((tagHash) => rows.get(tagHash) ?? null)
-    }),
+    productByTag: new DataLoader(async (tagHashes: readonly Hex[]) =>
+      inOrder(tagHashes, await products.byTags(tagHashes), ({ tagHash }) => tagHash),
+    ),
     tapsOf: new DataLoader((questions: Parameters<typeof taps.pagesOfTags>[0]) => taps.pagesOfTags(questions), {
       cache: false,
     }),
     /** Earlier blocks by their numbers. All that are asked for in one turn come together, so that what is read at them is read together. */
     pastBlock: new DataLoader((numbers: readonly bigint[]) => Promise.all(numbers.map((number) => past.find(number)))),
     pastProduct: new DataLoader(
-      async (asked: readonly PastToken[]) => {
-        const rows = new Map(orTooMany(await past.products(asked)).map((row) => [pastKey(row), row]))
-        return asked.map((one) => rows.get(pastKey(one)) ?? null)
-      },
+      async (asked: readonly PastToken[]) =>
+        inOrder(asked.map(pastKey), orTooMany(await past.products(asked)), pastKey),
       { cacheKeyFn: pastKey },
     ),
     /** All transfers of a token at an earlier block, the newest first. */
@@ -130,6 +125,12 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       { cacheKeyFn: pastKey },
     ),
   }
+}
+
+/** Returns the row of each key; null stands for a missing one. */
+function inOrder<Row>(keys: readonly unknown[], rows: readonly Row[], keyOf: (row: Row) => unknown): (Row | null)[] {
+  const byKey = new Map(rows.map((row) => [keyOf(row), row]))
+  return keys.map((key) => byKey.get(key) ?? null)
 }
 
 function orTooMany<Row>(rows: Row[] | null): Row[] {

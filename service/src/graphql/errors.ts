@@ -29,25 +29,17 @@ export type FormatError = (error: Error, requestId: string) => GraphQLError
 export function createFormatError(log: Log): FormatError {
   return (error, requestId) => {
     const located: Partial<GraphQLError> = error instanceof GraphQLError ? error : {}
-    const { nodes, source, positions, path, originalError } = located
-    const { code, message } =
+    const { nodes = null, source = null, positions = null, path = null, originalError } = located
+    const { message, ...extensions } =
       originalError === undefined || originalError instanceof GraphQLError
-        ? { code: codeOf(error), message: shorten(error.message) }
+        ? describeRefusal(error.message, located.extensions)
         : describeFault(originalError, requestId, log)
-    return new GraphQLError(message, {
-      nodes: nodes ?? null,
-      source: source ?? null,
-      positions: positions ?? null,
-      path: path ?? null,
-      extensions: {
-        code,
-        ...(code === 'INTERNAL' && { requestId }),
-        ...costIn(originalError ?? error),
-        ...oldestIn(error),
-      },
-    })
+    return new GraphQLError(message, { nodes, source, positions, path, extensions })
   }
 }
+
+/** The message of an error and its extensions. */
+type Described = Readonly<{ code: GraphqlCode; message: string } & Record<string, unknown>>
 
 const longestMessage = 1_000
 
@@ -56,29 +48,23 @@ function shorten(message: string): string {
   return message.length <= longestMessage ? message : `${message.slice(0, longestMessage)}…`
 }
 
-/** Returns the cost that an operation was refused for. */
-function costIn(error: Error): Readonly<Record<string, unknown>> {
-  if (error instanceof CostError) return { cost: error.cost, maxCost: maxPlanCost }
-  const { cost, maxCost } = error instanceof GraphQLError ? error.extensions : {}
-  return typeof cost === 'number' ? { cost, maxCost } : {}
-}
-
-/** Returns the position that a client may go on from. */
-function oldestIn(error: Error): Readonly<Record<string, unknown>> {
-  const { oldest } = error instanceof GraphQLError ? error.extensions : {}
-  return typeof oldest === 'string' ? { oldest } : {}
-}
-
 /** Errors of the parser, the validation and the coercion of inputs carry no code. */
-function codeOf(error: Error): GraphqlCode {
-  const code = error instanceof GraphQLError ? error.extensions['code'] : undefined
-  return graphqlErrorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT'
+function describeRefusal(
+  message: string,
+  { code, cost, maxCost, oldest }: Readonly<Record<string, unknown>> = {},
+): Described {
+  return {
+    code: graphqlErrorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT',
+    message: shorten(message),
+    ...(cost !== undefined && { cost, maxCost }),
+    ...(oldest !== undefined && { oldest }),
+  }
 }
 
-function describeFault(fault: Error, requestId: string, log: Log): { code: GraphqlCode; message: string } {
+function describeFault(fault: Error, requestId: string, log: Log): Described {
   if (fault instanceof CostError) {
     const message = `This filter reads too much in this order: it costs ${fault.cost} of at most ${maxPlanCost}. Narrow it, or sort by what it filters.`
-    return { code: 'TOO_COMPLEX', message }
+    return { code: 'TOO_COMPLEX', message, cost: fault.cost, maxCost: maxPlanCost }
   }
   if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
   if (fault instanceof IndexIncompleteError) return { code: 'INDEX_INCOMPLETE', message: fault.message }
@@ -88,7 +74,7 @@ function describeFault(fault: Error, requestId: string, log: Log): { code: Graph
     return { code: error.code, message: error.message }
   }
   log.error('request failed', { code: 'INTERNAL', requestId, reason: reasonOf(fault) })
-  return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }
+  return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.`, requestId }
 }
 
 /** Returns null where the index does not have all products yet, so that the caller goes by the chain. */

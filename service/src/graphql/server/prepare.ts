@@ -309,22 +309,24 @@ function costOf(
     // An answer repeats a text for every alias.
     if (node.selectionSet === undefined)
       return node.alias !== undefined || largeTexts.has(`${parent.name}.${name}`) ? 1 : 0
-    const type = getNamedType(parent.getFields()[name]?.type)
-    if (!isCompositeType(type)) return 0 // introspection
+    const field = parent.getFields()[name]
+    const type = getNamedType(field?.type)
+    if (field === undefined || !isCompositeType(type)) return 0 // introspection
+    const given = (argument: string) => argumentOf(node, field, argument, variables)
     const own =
       parent.name === 'Mutation'
         ? mutationCost
         : name === 'transferTypedData'
           ? chainReadCost
-          : hasBlock(node, variables)
+          : isObject(given('block'))
             ? pastCost
             : 0
     if (type.name.endsWith('Connection')) {
-      const conditions = Math.max(1, conditionsOf(node, parent.getFields()[name], variables))
+      const conditions = Math.max(1, leavesIn(given('filter')))
       const isPast = own > 0 && name === 'products'
       const list = (isPast ? pastListCost : own) + conditionCost * (conditions - 1)
       const count = countCost * conditions + (isPast ? pastListCost : 0)
-      return list + connectionCost(node.selectionSet, type, { size: pageSizeOf(node, variables), count })
+      return list + connectionCost(node.selectionSet, type, { size: pageSizeOf(given('first'), given('last')), count })
     }
     const each = (read.has(type.name) ? 1 : 0) + selectionsCost(node.selectionSet, type)
     return own + (parent.name === 'Product' && name === 'transfers' ? usualTransfers : 1) * each
@@ -347,21 +349,19 @@ function costOf(
   }
 }
 
-/** A field at an earlier block reads all that changed since. */
-function hasBlock(node: FieldNode, variables: Variables): boolean {
-  const value = node.arguments?.find(({ name }) => name.value === 'block')?.value
-  if (value?.kind === Kind.VARIABLE) return isObject(variables[value.name.value])
-  return value !== undefined && value.kind !== Kind.NULL
+/** Returns the value of an argument; undefined where it is left out, or wrong, which is rejected later. */
+function argumentOf(
+  node: FieldNode,
+  field: GraphQLField<unknown, unknown>,
+  name: string,
+  variables: Variables,
+): unknown {
+  const value = node.arguments?.find((one) => one.name.value === name)?.value
+  const type = field.args.find((one) => one.name === name)?.type
+  return value && type && valueFromAST(value, type, variables)
 }
 
-/** Returns the number of conditions of the filter of a list. A filter that is wrong is rejected later. */
-function conditionsOf(node: FieldNode, field: GraphQLField<unknown, unknown> | undefined, variables: Variables) {
-  const value = node.arguments?.find(({ name }) => name.value === 'filter')?.value
-  const type = field?.args.find(({ name }) => name === 'filter')?.type
-  return value === undefined || type === undefined ? 0 : leavesIn(valueFromAST(value, type, variables))
-}
-
-/** A list of values is one condition. */
+/** Returns the number of conditions of a filter. A list of values is one condition. */
 function leavesIn(value: unknown): number {
   if (value === null || value === undefined) return 0
   const parts = Array.isArray(value) ? value.filter(isObject) : isObject(value) ? Object.values(value) : []
@@ -369,15 +369,7 @@ function leavesIn(value: unknown): number {
 }
 
 /** Returns how many items a page may have. A size out of range is rejected later, by its resolver. */
-function pageSizeOf(node: FieldNode, variables: Variables): number {
-  const sizes = ['first', 'last']
-    .map((argument) => getArgument(node, argument, variables))
-    .filter((size): size is number => typeof size === 'number' && size >= 0)
+function pageSizeOf(...given: readonly unknown[]): number {
+  const sizes = given.filter((size): size is number => typeof size === 'number' && size >= 0)
   return sizes.length === 0 ? defaultPage : Math.min(maxPage, Math.max(...sizes))
-}
-
-function getArgument(node: FieldNode, name: string, variables: Variables): unknown {
-  const value = node.arguments?.find((one) => one.name.value === name)?.value
-  if (value?.kind === Kind.VARIABLE) return variables[value.name.value]
-  return value?.kind === Kind.INT ? Number(value.value) : undefined
 }
