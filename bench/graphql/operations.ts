@@ -2,8 +2,7 @@
 import { listKey, formatCursor } from '../../service/src/graphql/queries/pages.ts'
 import { parseFilter } from '../../service/src/graphql/queries/filter.ts'
 import type { Sql } from '../../service/src/db/database.ts'
-import { instant } from '../../service/src/db/columns.ts'
-import type { Keyset } from '../../service/src/index/queries/products.ts'
+import { instant, type Keyset } from '../../service/src/db/columns.ts'
 
 export type Operation = {
   readonly name: string

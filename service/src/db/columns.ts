@@ -61,5 +61,22 @@ export const isRecent = (column: string, span: string): string =>
  */
 export const earlierClock = (now: string): string => `least(statement_timestamp(), to_timestamp(${now}::float8))`
 
+/** The last row of the page before. It has its sort key, a time to the microsecond or a name, and its number. */
+export type Keyset = readonly [at: string, pk: string]
+/** A page from the row behind `after` on. Backward rows come nearest first. */
+export type KeysetPage = Readonly<{ after: Keyset | null; backward: boolean; limit: number }>
+
+/** Formats the condition that rows lie behind this one; its values are appended to `values`. `isText`: the key is no time. */
+export function behindOf(
+  columns: string,
+  order: '<' | '>',
+  [at, pk]: Keyset,
+  values: unknown[],
+  isText = false,
+): string {
+  const key = `$${values.push(at)}::text${isText ? ' collate "C"' : '::timestamptz'}`
+  return `${columns} ${order} (${key}, $${values.push(pk)}::text::bigint)`
+}
+
 /** SQL for the zero hash, which stands for none. */
 export const zeroHashSql = `'\\x${'00'.repeat(32)}'::bytea`

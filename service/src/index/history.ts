@@ -1,6 +1,6 @@
 /** The events of the chain as the index keeps them (spec §2.9, §3, §4.9): the table `history`. */
 import type { Hex } from '@touchstone/verdict'
-import { bytes, hex, numbers, seconds } from '../db/columns.ts'
+import { bytes, hex, type KeysetPage, numbers, seconds } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
@@ -14,16 +14,13 @@ import { type IndexDatabase, wholeReads } from './steps.ts'
  */
 type IndexedHistory = Readonly<{ cursor: IndexCursor; hashAt: BlockId['hash'] | null; rows: readonly AssetEvent[] }>
 
-/** Asks for a page of a token's events. `after` is an event: its block and the index of its log. */
-export type HistoryQuestion = {
-  readonly tokenId: bigint
-  readonly after: readonly [block: string, logIndex: string] | null
-  readonly limit: number
-  /** From `after` on to older events. */
-  readonly backward?: boolean
-  /** Events of later blocks do not count; left out for the present. */
-  readonly upTo?: bigint
-}
+/** Asks for a page of a token's events, backward the newest first. An event has its block and the index of its log as key. */
+export type HistoryQuestion = KeysetPage &
+  Readonly<{
+    tokenId: bigint
+    /** Events of later blocks do not count; left out for the present. */
+    upTo?: bigint
+  }>
 /** `total` counts all events of the token, with `upTo` those up to it. */
 type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
 
@@ -35,13 +32,7 @@ export function historyStore(database: IndexDatabase) {
   /** A cluster does not join the questions with their events, but routes each to the shard of its token. */
   async function pageOnShard(sql: Sql, question: HistoryQuestion): Promise<HistoryPage> {
     const [token, block, log, most, upTo] = valuesOf([question]).map(([value]) => value)
-    const rows = await sql.query<EventRow>(shardPageStatement(question.backward ?? false), [
-      token,
-      block,
-      log,
-      most,
-      upTo,
-    ])
+    const rows = await sql.query<EventRow>(shardPageStatement(question.backward), [token, block, log, most, upTo])
     const [count] = await sql.query<{ total: bigint }>(shardCountStatement, [token, upTo])
     return { rows: rows.map(parseEvent), total: Number(count?.total ?? 0n) }
   }
@@ -90,7 +81,7 @@ export function historyStore(database: IndexDatabase) {
         return whole((sql) => Promise.all(questions.map((question) => pageOnShard(sql, question))))
       const pages = new Map(questions.map((question) => [question, { rows: [] as AssetEvent[], total: 0 }]))
       for (const backward of [false, true]) {
-        const asked = questions.filter((question) => (question.backward ?? false) === backward)
+        const asked = questions.filter((question) => question.backward === backward)
         const found =
           asked.length === 0 ? [] : await database.query<PlacedRow>(pagesStatement(backward), valuesOf(asked))
         for (const { place, total, ...row } of found) {
@@ -126,7 +117,7 @@ function historyIn(rows: readonly HistoryRow[]): IndexedHistory | null {
 }
 
 function valuesOf(questions: readonly HistoryQuestion[]) {
-  const start = ({ backward }: HistoryQuestion) => (backward === true ? String(2n ** 62n) : '-1')
+  const start = ({ backward }: HistoryQuestion) => (backward ? String(2n ** 62n) : '-1')
   return [
     questions.map(({ tokenId }) => tokenId.toString()),
     questions.map((question) => question.after?.[0] ?? start(question)),

@@ -73,7 +73,7 @@ for (const { name, open, skip } of testDatabases())
         clock.at = at
         const statuses = new Set<string>()
         for (const status of ['PENDING', 'FAILED'] as const) {
-          const page = await transfers.page({ tokenId: null, status, after: null, limit: 2 })
+          const page = await transfers.page({ tokenId: null, status, after: null, backward: false, limit: 2 })
           assert.equal(await transfers.count({ tokenId: null, status }), page.length)
           if (page.length > 0) statuses.add(status)
           for (const row of [

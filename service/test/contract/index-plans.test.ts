@@ -316,16 +316,8 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
 
   it('transfers of a party', async () => {
     const party = `0x${'7'.padStart(40, '0')}` as const
-    await assertIndexed(
-      transferPageStatement({ tokenId: null, status: null, party, after: null, limit: 21 }),
-      'transfer_from',
-      42,
-    )
-    await assertIndexed(
-      transferPageStatement({ tokenId: null, status: null, party, after: null, limit: 21 }),
-      'transfer_to',
-      42,
-    )
+    const page = { tokenId: null, status: null, party, after: null, backward: false, limit: 21 }
+    for (const index of ['transfer_from', 'transfer_to']) await assertIndexed(transferPageStatement(page), index, 42)
   })
 
   it('transfers of all, of one product, of each status', async () => {
@@ -333,7 +325,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
       tokenId: bigint | null,
       status: 'PENDING' | 'CONFIRMED' | 'FAILED' | null,
       after: typeof middle | null = null,
-    ) => transferPageStatement({ tokenId, status, after, limit: 21 })
+    ) => transferPageStatement({ tokenId, status, after, backward: false, limit: 21 })
     await assertIndexed(of(null, null), 'transfer_initiated', 42)
     await assertIndexed(of(null, null, middle), 'transfer_initiated', 42)
     await assertIndexed(of(null, 'CONFIRMED', middle), 'transfer_confirmed', 42)
@@ -406,7 +398,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await database.query(`insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at)
       select token_id || '-2', token_id, asset_pk, from_addr, to_addr, 'PENDING', initiated_at, initiated_tx, '9999-01-01' from transfer limit 20000`)
     await database.exec('analyze transfer')
-    const failed = transferPageStatement({ tokenId: null, status: 'FAILED', after: null, limit: 21 })
-    await assertIndexed(failed, 'transfer_due', 42)
+    const page = { tokenId: null, status: 'FAILED', after: null, backward: false, limit: 21 } as const
+    await assertIndexed(transferPageStatement(page), 'transfer_due', 42)
   })
 })

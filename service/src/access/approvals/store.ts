@@ -4,7 +4,7 @@
  */
 import { type Actor, appendAudit, type AuditBody, auditText } from '../../db/audit.ts'
 import { countWithin } from '../../db/bounded-count.ts'
-import { hex, instant, isRecent } from '../../db/columns.ts'
+import { behindOf, hex, instant, isRecent, type KeysetPage } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { ApprovalAct } from '../rights.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -40,7 +40,6 @@ export type NewApproval = Pick<Approval, 'act' | 'subject' | 'facts'> & Readonly
 
 /** `brands` are those whose products a reader may see: then the list has the requests about these products only. */
 export type ApprovalFilter = Readonly<{ status?: ApprovalStatus | undefined; brands?: readonly string[] | null }>
-type Page = Readonly<{ after: readonly [at: string, pk: string] | null; backward: boolean; limit: number }>
 
 /** The key of the operation that carries out an approved write. It exists at most once, so that the act is done at most once. */
 export const operationKeyOf = (id: string): string => `approval:${id}`
@@ -134,13 +133,10 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     },
 
     /** Returns a page, the newest first. */
-    page: async (filter: ApprovalFilter, { after, backward, limit }: Page): Promise<Approval[]> => {
+    page: async (filter: ApprovalFilter, { after, backward, limit }: KeysetPage): Promise<Approval[]> => {
       const { conditions, values } = await conditionsOf(database, filter)
-      const [direction, behind] = backward ? ['asc', '>'] : ['desc', '<']
-      if (after !== null)
-        conditions.push(
-          `(a.requested_at, a.pk) ${behind} ($${values.push(after[0])}::text::timestamptz, $${values.push(after[1])}::text::bigint)`,
-        )
+      const [direction, behind] = backward ? (['asc', '>'] as const) : (['desc', '<'] as const)
+      if (after !== null) conditions.push(behindOf('(a.requested_at, a.pk)', behind, after, values))
       const order = `a.requested_at ${direction}, a.pk ${direction}`
       const text = `select ${columns} from ${source} where ${conditions.join(' and ')} order by ${order} limit $${values.push(limit)}`
       return database.query<Approval>(text, values)

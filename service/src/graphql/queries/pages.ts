@@ -3,6 +3,7 @@
  * so that it stays valid while rows before it come and go.
  */
 import { createHash } from 'node:crypto'
+import type { Keyset, KeysetPage } from '../../db/columns.ts'
 import { graphqlError } from '../errors.ts'
 import { parseInstant } from '../../domain/text.ts'
 import { decodePercent } from '../../lib/bytes.ts'
@@ -20,24 +21,21 @@ export type PageArguments = {
 /** A name of 200 characters, each escaped, in base64. */
 const longestCursor = 4_000
 
-/** The sort key of a row, exact to the microsecond, and its number. */
-type Place = readonly [at: string, pk: string]
-
 /** The kinds of sort keys, and what fits their columns. */
 const keyKinds = {
-  instant: ([at, pk]: Place) => parseInstant(at) === at && /^\d{1,18}$/.test(pk),
-  text: ([at, pk]: Place) => at.isWellFormed() && !at.includes('\0') && /^\d{1,18}$/.test(pk),
-  block: ([at, logIndex]: Place) => /^\d{1,18}$/.test(at) && /^\d{1,9}$/.test(logIndex),
+  instant: ([at, pk]: Keyset) => parseInstant(at) === at && /^\d{1,18}$/.test(pk),
+  text: ([at, pk]: Keyset) => at.isWellFormed() && !at.includes('\0') && /^\d{1,18}$/.test(pk),
+  block: ([at, logIndex]: Keyset) => /^\d{1,18}$/.test(at) && /^\d{1,9}$/.test(logIndex),
 } as const
 
 /** A list by its name and the kind of its sort key. */
 type ListKey = { readonly name: string; readonly kind: keyof typeof keyKinds }
 
-/** A list as one page reads it. Backward rows come nearest first. `count` returns null when counting takes too long. */
+/** A list as one page reads it. `count` returns null when counting takes too long. */
 type List<Row> = {
   readonly rows: Promise<readonly Row[]>
   readonly count: () => Promise<number | null>
-  readonly placeOf: (row: Row) => Place
+  readonly placeOf: (row: Row) => Keyset
 }
 
 /** Names a list by its filter and order. Its cursors fit no other list. */
@@ -46,11 +44,7 @@ export function listKey(kind: ListKey['kind'], ...parts: readonly unknown[]): Li
 }
 
 /** Reads one page as a connection. `read` gets a limit of one row more, which shows whether another page follows. */
-export async function readConnection<Row>(
-  given: PageArguments,
-  list: ListKey,
-  read: (page: { readonly after: Place | null; readonly backward: boolean; readonly limit: number }) => List<Row>,
-) {
+export async function readConnection<Row>(given: PageArguments, list: ListKey, read: (page: KeysetPage) => List<Row>) {
   const { size, backward, after } = parsePage(given, list)
   const { rows, count, placeOf } = read({ after, backward, limit: size + 1 })
   const found = await rows
@@ -89,11 +83,11 @@ export function isGiven<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined
 }
 
-export function formatCursor(list: string, [at, pk]: Place): string {
+export function formatCursor(list: string, [at, pk]: Keyset): string {
   return Buffer.from(`1 ${list} ${encodeURIComponent(at)} ${pk}`).toString('base64url')
 }
 
-function parseCursor(cursor: string, { name, kind }: ListKey): Place {
+function parseCursor(cursor: string, { name, kind }: ListKey): Keyset {
   const text = cursor.length <= longestCursor ? Buffer.from(cursor, 'base64url').toString('latin1') : ''
   const [version, of, at = '', pk = '', ...rest] = text.split(' ')
   if (version !== '1' || rest.length > 0) throw graphqlError('BAD_USER_INPUT', `This is no cursor: ${whereFrom}`)

@@ -2,7 +2,7 @@
 import type { Hex, StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
 import { briefReads, CostError, createCostCheck, maxPlanCost } from '../../db/cost.ts'
-import { hex, instant } from '../../db/columns.ts'
+import { behindOf, hex, instant, type Keyset } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import { type IndexDatabase, wholeReads } from '../steps.ts'
@@ -38,9 +38,6 @@ export type PastBlock = BlockId & Readonly<{ time: bigint }>
 
 /** The rows of `asset` that changed after a block, as they were then, in JSON. */
 export type PastAssets = Readonly<{ block: bigint; rows: string }>
-
-/** The last row of the page before. It has its sort key, a time to the microsecond or a name, and its `pk`. */
-export type Keyset = readonly [at: string, pk: string]
 
 /** The sort keys of lists: the text of a column, or of the expression that an index is over. */
 const productSortKeys = {
@@ -210,18 +207,6 @@ export const pastTable = 'jsonb_populate_recordset(null::asset, $1::text::jsonb)
 
 function unchangedSince({ block }: PastAssets, values: unknown[]): string {
   return `updated_block <= $${values.push(block)}::bigint`
-}
-
-/** Formats the condition that rows lie behind this one; its values are appended to `values`. `isText`: the key is no time. */
-export function behindOf(
-  columns: string,
-  order: '<' | '>',
-  [at, pk]: Keyset,
-  values: unknown[],
-  isText = false,
-): string {
-  const key = `$${values.push(at)}::text${isText ? ' collate "C"' : '::timestamptz'}`
-  return `${columns} ${order} (${key}, $${values.push(pk)}::text::bigint)`
 }
 
 const ownColumns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",

@@ -2,10 +2,10 @@
 import type { Hex } from '@touchstone/verdict'
 import { briefReads, createCostCheck } from '../../db/cost.ts'
 import { countWithin } from '../../db/bounded-count.ts'
-import { earlierClock, hex, instant } from '../../db/columns.ts'
+import { behindOf, earlierClock, hex, instant, type KeysetPage } from '../../db/columns.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
 import { type IndexDatabase, wholeReads } from '../steps.ts'
-import { behindOf, type Keyset, type PastBlock } from './products.ts'
+import type { PastBlock } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
 export type TransferRow = {
@@ -38,12 +38,8 @@ export type TransferFilter = Readonly<{
   /** Selects the transfers of products of these brands. */
   brands?: readonly string[]
 }>
-/** A page from the row behind `after` on, the newest first unless it goes backward. */
-type TransferPage = TransferFilter & {
-  readonly after: Keyset | null
-  readonly backward?: boolean
-  readonly limit: number
-}
+/** A page, the newest first unless it goes backward. */
+type TransferPage = TransferFilter & KeysetPage
 
 /** Product.transfers has no arguments and shows this many. */
 export const newestTransfers = 100
@@ -190,7 +186,7 @@ function isAsked({ party, status, brands }: TransferFilter): boolean {
  */
 const orderOfExpired = "t.initiated_at + interval '0'"
 
-export function transferPageStatement({ after, limit, backward = false, ...filter }: TransferPage, now = Date.now()) {
+export function transferPageStatement({ after, limit, backward, ...filter }: TransferPage, now = Date.now()) {
   const values: unknown[] = []
   const direction = backward ? 'asc' : 'desc'
   const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', backward ? '>' : '<', after, values)}`

@@ -2,7 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
 import { briefReads, createCostCheck } from '../../db/cost.ts'
-import { hex, hexToBytes, instant } from '../../db/columns.ts'
+import { behindOf, hex, hexToBytes, instant, type KeysetPage } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TapRecordOutcome } from './recorder.ts'
 
@@ -45,10 +45,7 @@ export type TapFilter = Readonly<{
   brands?: readonly string[] | undefined
 }>
 
-/** The time and the id of a row. */
-type Place = readonly [at: string, id: string]
-type Page = Readonly<{ after: Place | null; backward: boolean; limit: number }>
-type TapQuestion = Page & Readonly<{ tagHash: Hex }>
+type TapQuestion = KeysetPage & Readonly<{ tagHash: Hex }>
 
 type TapDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
@@ -56,7 +53,7 @@ type TapDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 export function tapQueries(log: TapDatabase, indexed = log) {
   const assertCheap = createCostCheck(log)
   const databaseOf = ({ brands }: TapFilter) => (brands === undefined ? log : indexed)
-  const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: Page): Promise<Row[]> => {
+  const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: KeysetPage): Promise<Row[]> => {
     const { text, values } = tapPageStatement(list, filter, page)
     if (isIndexed(filter)) return log.query<Row>(text, values)
     await assertCheap(text, values)
@@ -68,10 +65,10 @@ export function tapQueries(log: TapDatabase, indexed = log) {
   }
   return {
     /** Returns one page of taps; backward ones the oldest first. Throws a CostError where PostgreSQL expects that it reads too much. */
-    page: (filter: TapFilter, page: Page) => rowsOf<TapRow>(tapLists.taps, filter, page),
+    page: (filter: TapFilter, page: KeysetPage) => rowsOf<TapRow>(tapLists.taps, filter, page),
     /** Returns the number of rows; null where a count takes too long. */
     count: (filter: TapFilter) => countOf(tapLists.taps, filter),
-    anomalies: (filter: TapFilter, page: Page) => rowsOf<TapAnomalyRow>(tapLists.anomalies, filter, page),
+    anomalies: (filter: TapFilter, page: KeysetPage) => rowsOf<TapAnomalyRow>(tapLists.anomalies, filter, page),
     countAnomalies: (filter: TapFilter) => countOf(tapLists.anomalies, filter),
     /** Returns a page of the taps of each tag, in the order of the questions. There is a statement for each direction. */
     async pagesOfTags(questions: readonly TapQuestion[]): Promise<TapRow[][]> {
@@ -119,15 +116,12 @@ export const tapLists = {
 export function tapPageStatement(
   { table, time, columns }: TapList,
   filter: TapFilter,
-  { after, backward, limit }: Page,
+  { after, backward, limit }: KeysetPage,
 ) {
   const values: unknown[] = []
-  const [direction, behind] = backward ? ['asc', '>'] : ['desc', '<']
+  const [direction, behind] = backward ? (['asc', '>'] as const) : (['desc', '<'] as const)
   const wanted = [conditionOf(time, filter, values)]
-  if (after !== null)
-    wanted.push(
-      `(${time}, id) ${behind} ($${values.push(after[0])}::text::timestamptz, $${values.push(after[1])}::text::bigint)`,
-    )
+  if (after !== null) wanted.push(behindOf(`(${time}, id)`, behind, after, values))
   const text = `select ${columns} from ${table} where ${wanted.join(' and ')}
     order by ${time} ${direction}, id ${direction} limit $${values.push(limit)}`
   return { text, values }

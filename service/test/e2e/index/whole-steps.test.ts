@@ -79,7 +79,12 @@ describe('whole steps of the index', { skip }, () => {
     'a page of products': async (over) => shown(await indexStores(over).products.page(newest)),
     'products by their tokens': async (over) => shown(await indexStores(over).products.byTokens(tokens.map(BigInt))),
     'pages of events': async (over) => {
-      const questions = tokens.map((tokenId) => ({ tokenId: BigInt(tokenId), after: null, limit: 100 }))
+      const questions = tokens.map((tokenId) => ({
+        tokenId: BigInt(tokenId),
+        after: null,
+        backward: false,
+        limit: 100,
+      }))
       const pages = await indexStores(over).history.pages(questions)
       return pages.map(({ rows }) => [rows.at(-1)?.toState, rows.at(-1)?.blockNumber])
     },
