@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import fc from 'fast-check'
 import { decodeEventLog, encodeAbiParameters, encodeEventTopics, type AbiEvent } from 'viem'
-import { ServiceError } from '../lib/errors.ts'
+import { isChainUnavailable } from '../lib/errors.ts'
 import { assetRegistryAbi as abi } from './registry-abi.ts'
 import { eventKinds, eventTopics, type ChainLog, parseEvents } from './registry-event.ts'
 
@@ -100,7 +100,7 @@ describe('the events of a token', () => {
             ...(data === '0x' ? [] : [{ topics, data: '0x' as Hex }]),
           ]
           for (const shape of wrong.filter(({ topics: changed }) => changed.length > 1))
-            assert.throws(() => parseEvents([{ ...rest, ...shape }], timeOf), isFault)
+            assert.throws(() => parseEvents([{ ...rest, ...shape }], timeOf), isChainUnavailable)
         }),
         { numRuns: 5 },
       )
@@ -118,10 +118,10 @@ describe('the events of a token', () => {
       [words[0], words[1], `1${'0'.repeat(63)}`],
     ]
     for (const data of dirty)
-      assert.throws(() => parseEvents([{ ...changed, data: `0x${data.join('')}` }], timeOf), isFault)
+      assert.throws(() => parseEvents([{ ...changed, data: `0x${data.join('')}` }], timeOf), isChainUnavailable)
     const sold = one('AssetResold')
     const topics = [sold.topics[0] ?? '0x', sold.topics[1] ?? '0x', word(1), `0x1${'0'.repeat(63)}`] as const
-    assert.throws(() => parseEvents([{ ...sold, topics }], timeOf), isFault)
+    assert.throws(() => parseEvents([{ ...sold, topics }], timeOf), isChainUnavailable)
   })
 
   it('are found among logs without a token', () => {
@@ -135,8 +135,4 @@ describe('the events of a token', () => {
 
 function lower(value: unknown): string | null {
   return typeof value === 'string' ? value.toLowerCase() : null
-}
-
-function isFault(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionResult, multicall3Abi } from 'viem'
 import { multicallAddress } from '../../domain/chain.ts'
-import { ServiceError } from '../../lib/errors.ts'
+import { isChainUnavailable } from '../../lib/errors.ts'
 import { createRegistryReads, identityAbi, viewCall, type RegistrySource } from './reads.ts'
 
 const registry: Hex = `0x${'1d'.repeat(20)}`
@@ -32,8 +32,6 @@ function scripted(...answers: (readonly Result[] | Hex | symbol)[]) {
   return { reads: createRegistryReads(source, [0, 0]), asked }
 }
 
-const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
-
 describe('reads of the agent registries', () => {
   it('are one call at one block, and a revert is an answer', async () => {
     const { reads, asked } = scripted([
@@ -57,7 +55,7 @@ describe('reads of the agent registries', () => {
     )
     await assert.rejects(
       scripted(gone, gone, gone).reads(({ together }) => together([ownerOf])),
-      isUnavailable,
+      isChainUnavailable,
     )
   })
 
@@ -71,7 +69,7 @@ describe('reads of the agent registries', () => {
     it(`are CHAIN_UNAVAILABLE for ${what}`, async () => {
       await assert.rejects(
         scripted(answer as readonly Result[] | Hex).reads(({ together }) => together([ownerOf])),
-        isUnavailable,
+        isChainUnavailable,
       )
     })
 

@@ -23,10 +23,8 @@ import {
 } from './calls/encodings.ts'
 import { createProvenRead, proofEncoding } from './calls/storage-proof.ts'
 import { createHeadCache } from './head.ts'
-import { createAudit } from './invalidation/audit.ts'
 import { createLogInvalidator } from './invalidation/by-logs.ts'
 import { createHeadInvalidator, type Invalidator } from './invalidation/invalidator.ts'
-import { createWindow } from './invalidation/window.ts'
 
 export type AssetReaderOptions = Readonly<{
   source: ChainSource
@@ -257,23 +255,9 @@ function openReads(options: ReadsOptions, cache: AssetCache): Reads {
   }
 
   if (options.cache !== 'events') return { invalidator: createHeadInvalidator({ cache, log }), encodingAt, maxBatch }
-  const window = createWindow()
   const sample = () => Math.min(maxBatch, encoding?.maxBatch ?? 0)
-  const audit = (alarm: (reason: string) => void) =>
-    createAudit({
-      source,
-      cache,
-      window,
-      alarm,
-      now,
-      log,
-      read: readAgain,
-      every: auditEvery,
-      everyMs: auditMs,
-      sample,
-    })
-  const follower = { source, cache, window, audit, maxIdleMs: auditMs, now, log }
-  return { invalidator: createLogInvalidator(follower), encodingAt, maxBatch }
+  const audits = { read: readAgain, every: auditEvery, everyMs: auditMs, sample }
+  return { invalidator: createLogInvalidator({ source, cache, audits, now, log }), encodingAt, maxBatch }
 }
 
 type SourceCounts = { heads: number; blocks: number; calls: number; logs: number; proofs: number }

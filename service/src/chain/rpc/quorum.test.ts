@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { headerHash, type RpcHeader } from '@touchstone/verdict'
-import { ServiceError } from '../../lib/errors.ts'
+import { isChainUnavailable } from '../../lib/errors.ts'
 import { type Fault, forgedCalls } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, reverting, wordOf } from '../../../test/support/rpc-anvil.ts'
@@ -9,7 +9,6 @@ import { until } from '../../../test/support/wait.ts'
 import { nonCanonical } from './answer.ts'
 
 const { anvil, first, second, third, urls, sourceOver } = useProviders(3, [5])
-const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
 
 /** A head that hashes to its hash and is not the chain's. */
 const forgedHead: Fault['rewrite'] = (method, _params, result) => {
@@ -56,7 +55,7 @@ describe('trust in a quorum', () => {
     const { source } = sourceOver(urls(), { trust: 'quorum', ticks: () => 0, ...patient })
     assert.equal((await source.head()).number, BigInt((stuck as { number: string }).number) + 25n)
     third.set('die')
-    await assert.rejects(source.head(), isUnavailable)
+    await assert.rejects(source.head(), isChainUnavailable)
   })
 
   it('does not need a third one that is down or hangs', { timeout: 240_000 }, async () => {
@@ -71,7 +70,7 @@ describe('trust in a quorum', () => {
     for (const fault of ['die', 'hang', 'not-canonical'] as const) {
       second.set(fault)
       const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum', readTimeoutMs: 1_000 })
-      await assert.rejects(source.head(), isUnavailable)
+      await assert.rejects(source.head(), isChainUnavailable)
     }
   })
 
@@ -87,7 +86,7 @@ describe('trust in a quorum', () => {
       const head = await source.head()
       assert.equal(await source.call(cell, '0x', head), wordOf(5))
       second.set(fault)
-      await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+      await assert.rejects(source.call(cell, '0x', head), isChainUnavailable)
       assert.equal(source.stats().disagreements, 1)
       assert.match(lines.join(), /providers disagree/)
     })
@@ -100,29 +99,29 @@ describe('trust in a quorum', () => {
     await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])
     // The header of the block contradicts it, so that it is no second opinion.
     first.set('hide-logs')
-    await assert.rejects(source.logs(head), isUnavailable)
+    await assert.rejects(source.logs(head), isChainUnavailable)
     assert.equal(source.stats().disagreements, 0)
     const changes = [{ topics: [wordOf(7)] }, { data: wordOf(7) }, { transactionHash: wordOf(7) }]
     for (const change of changes) {
       const changeLogs = (logs: unknown) => (logs as object[]).map((log) => ({ ...log, ...change }))
       first.set({ methods: ['eth_getLogs'], rewrite: (_method, _params, logs) => changeLogs(logs) })
-      await assert.rejects(source.logs(head), isUnavailable)
+      await assert.rejects(source.logs(head), isChainUnavailable)
     }
     const changeWord = (proof: unknown) => JSON.parse(JSON.stringify(proof).replace('"value":"0x5"', '"value":"0x7"'))
     const changeCode = (proof: unknown) => ({ ...(proof as object), codeHash: wordOf(7) })
     for (const change of [changeWord, changeCode]) {
       first.set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => change(proof) })
-      await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
+      await assert.rejects(source.proof([wordOf(0)], head), isChainUnavailable)
     }
     first.set({ rewrite: forgedHead })
-    await assert.rejects(source.head(), isUnavailable)
+    await assert.rejects(source.head(), isChainUnavailable)
     assert.equal(source.stats().disagreements, 6)
   })
 
   it('is unavailable for a call that reverts at both, without any disagreement', async () => {
     const { source } = sourceOver(urls(), { trust: 'quorum' })
     const head = await source.head()
-    await assert.rejects(source.call(reverting, '0x', head), isUnavailable)
+    await assert.rejects(source.call(reverting, '0x', head), isChainUnavailable)
     assert.deepEqual([source.stats().disagreements, source.stats().faults], [0, 0])
   })
 
@@ -165,7 +164,7 @@ describe('one provider is enough', () => {
     const proof = await source.proof([wordOf(0)], head, { check })
     assert.ok(proof !== nonCanonical && proof.codeHash !== wordOf(1))
     assert.equal(source.stats().faults, 1)
-    await assert.rejects(source.call(cell, '0x', head, { check: () => 'never right' }), isUnavailable)
+    await assert.rejects(source.call(cell, '0x', head, { check: () => 'never right' }), isChainUnavailable)
     assert.equal(source.stats().faults, 1)
   })
 })
@@ -176,26 +175,26 @@ describe('trust in proofs', () => {
   it('takes no block from one provider alone, which could prove any state under it', async () => {
     const { source } = two()
     first.set({ rewrite: forgedHead })
-    await assert.rejects(source.head(), isUnavailable)
+    await assert.rejects(source.head(), isChainUnavailable)
     assert.equal(source.stats().disagreements, 1)
     first.set({ rewrite: aheadBy(1_000n) })
-    await assert.rejects(source.head(), isUnavailable)
+    await assert.rejects(source.head(), isChainUnavailable)
     first.set('none')
     const head = await source.head()
     first.set({ rewrite: forgedHead })
-    await assert.rejects(source.blocksAt([head.number]), isUnavailable)
+    await assert.rejects(source.blocksAt([head.number]), isChainUnavailable)
   })
 
   it('takes neither calls nor logs from one provider alone', async () => {
     const { source } = two()
     const head = await source.head()
     first.set(forgedCalls(() => wordOf(1)))
-    await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+    await assert.rejects(source.call(cell, '0x', head), isChainUnavailable)
     await anvil.store(5)
     const changed = await source.head()
     first.set('hide-logs')
-    await assert.rejects(source.logs(changed), isUnavailable)
-    await assert.rejects(source.logsBetween(changed.number, changed.number), isUnavailable)
+    await assert.rejects(source.logs(changed), isChainUnavailable)
+    await assert.rejects(source.logsBetween(changed.number, changed.number), isChainUnavailable)
   })
 
   it('takes a proof that the caller has checked from one', async () => {
@@ -203,8 +202,8 @@ describe('trust in proofs', () => {
     const head = await source.head()
     second.set('die')
     assert.notEqual(await source.proof([wordOf(0)], head, { check: () => null }), nonCanonical)
-    await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
-    await assert.rejects(source.head(), isUnavailable)
+    await assert.rejects(source.proof([wordOf(0)], head), isChainUnavailable)
+    await assert.rejects(source.head(), isChainUnavailable)
   })
 
   it('takes everything else from the only provider that there is', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
-import { ServiceError } from '../../lib/errors.ts'
+import { isChainUnavailable, ServiceError } from '../../lib/errors.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo, sourceOver, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { quantity, nonCanonical, rangeTooWide } from './answer.ts'
@@ -131,7 +131,7 @@ describe('an empty list of logs of a block whose header has the bits of the cont
   it('is a failure of its provider, and another one answers', async () => {
     const head = await stored(2)
     lagging.set(lacking(() => true))
-    await assert.rejects(over(urls().slice(0, 1)).source.logs(head), isUnavailable)
+    await assert.rejects(over(urls().slice(0, 1)).source.logs(head), isChainUnavailable)
     const { source } = over(urls())
     const logs = await source.logs(head)
     assert.deepEqual([logs !== nonCanonical && logs.length, source.stats().faults], [1, 0])
@@ -158,7 +158,7 @@ describe('an empty list of logs of a block whose header has the bits of the cont
       name: 'rpc-error',
       when: (method, params) => isWhole(method, params) || method === 'eth_getBlockReceipts',
     })
-    await assert.rejects(source.logs(head), isUnavailable)
+    await assert.rejects(source.logs(head), isChainUnavailable)
   })
 
   it('is asked for again and accepted where anyone has made the block too large to explain', async () => {
@@ -195,7 +195,7 @@ describe('an empty list of logs of a block whose header has the bits of the cont
     const { source } = over(urls().slice(0, 1))
     const range = () => source.logsBetween(head.number - 1n, head.number)
     lagging.set(lacking(({ fromBlock }) => fromBlock !== undefined))
-    await assert.rejects(range(), isUnavailable)
+    await assert.rejects(range(), isChainUnavailable)
     lagging.set('none')
     const asked = lagging.count('eth_getLogs')
     const logs = await range()
@@ -204,7 +204,3 @@ describe('an empty list of logs of a block whose header has the bits of the cont
     assert.deepEqual(await source.logsBetween(head.number, head.number, { events: [wordOf(99)] }), [])
   })
 })
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
-}

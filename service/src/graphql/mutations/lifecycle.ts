@@ -39,13 +39,8 @@ export function createLifecycleMutations(
     return productPayload(request.tokenId, await executeWrite(request, operationKey, context), context)
   }
 
-  const activateProduct = mutation(readStep, ({ tokenId, key }, context) =>
-    write({ kind: 'activate', tokenId }, key, context),
-  )
-
-  const announceRecycle = mutation(readStep, ({ tokenId, key }, context) =>
-    write({ kind: 'announceRecycle', tokenId }, key, context),
-  )
+  const step = (kind: 'activate' | 'announceRecycle') =>
+    mutation(readStep, ({ tokenId, key }, context) => write({ kind, tokenId }, key, context))
 
   const flagProduct = mutation(
     (input: FlagInput, read) => ({
@@ -117,7 +112,13 @@ export function createLifecycleMutations(
     return { ...payload, approval }
   }
 
-  return { activateProduct, flagProduct, resolveProduct, recycleProduct, announceRecycle }
+  return {
+    activateProduct: step('activate'),
+    flagProduct,
+    resolveProduct,
+    recycleProduct,
+    announceRecycle: step('announceRecycle'),
+  }
 }
 
 type Recycling = Readonly<{ kind: 'recycle'; tokenId: bigint }>
@@ -199,8 +200,8 @@ export function createBindTag(
     // The pair is bound once, so it is the key if the caller sends none. A repeat registers the tag that was bound.
     const result =
       key === undefined
-        ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context, {}, more)
-        : await executeWrite(request, await operationKeyOf(key, context), context, {}, more)
+        ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context, more)
+        : await executeWrite(request, await operationKeyOf(key, context), context, more)
     // The sentence of the contract names the product that has the tag.
     if (!result.ok && result.code === 'TAG_TAKEN' && context.key.brands !== null)
       return rejectedAt('uid', takenElsewhere)
@@ -288,14 +289,14 @@ export function createClaimProduct(
       return attestation.code === 'REFUSED' ? rejectedAt('picc', wrongTag) : rejectedAt('input', attestation.message)
     const { attester, attesterSignature } = attestation
     const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
-    return productPayload(tokenId, await executeWrite(request, key, context, fields), context)
+    return productPayload(tokenId, await executeWrite(request, key, context, { fields }), context)
   }
 
   /** Sends the previous request again: the attester would sign another nonce now, and the tap is consumed. */
   async function repeatClaim(sent: WriteRequest | null, claim: Claim, context: GraphqlContext) {
     const request = repeatedClaim(sent, claim)
     if (request === null) return rejectedAt('idempotencyKey', writeFailure('IDEMPOTENCY_CONFLICT').message)
-    return productPayload(claim.tokenId, await executeWrite(request, claim.key, context, fields), context)
+    return productPayload(claim.tokenId, await executeWrite(request, claim.key, context, { fields }), context)
   }
 }
 

@@ -75,10 +75,10 @@ export type MutationOutcome =
   | Written
   | Readonly<{ ok: false; code: FailureCode; errors: readonly InputError[]; txHash: Hex | undefined }>
 
-/** The fields of failures, where they differ from those below. */
 type FailureFields = Readonly<Partial<Record<FailureCode, string>>>
 
-type WriteExtras = Pick<WriteOptions, 'guard' | 'terms'>
+/** `fields` are those of failures, where they differ from those below. */
+type WriteExtras = Pick<WriteOptions, 'guard' | 'terms'> & { readonly fields?: FailureFields }
 
 export type Writes = ReturnType<typeof createWrites>
 
@@ -93,8 +93,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     request: WriteRequest,
     idempotencyKey: string,
     context: GraphqlContext,
-    fields: FailureFields = {},
-    more: WriteExtras = {},
+    { fields = {}, ...more }: WriteExtras = {},
   ): Promise<MutationOutcome> {
     const result = await writer.write(request, { idempotencyKey, by: actorOf(context), ...more })
     if (!result.ok) return failed(result, fields)
@@ -122,11 +121,10 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     request: WriteRequest,
     baseKey: string,
     context: GraphqlContext,
-    fields: FailureFields = {},
-    more: WriteExtras = {},
+    extras: WriteExtras = {},
   ): Promise<MutationOutcome> {
     return writeWithNextKey((tried) =>
-      executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields, more),
+      executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, extras),
     )
   }
 

@@ -88,7 +88,7 @@ export function createRegisterProduct(
   async function mint({ key, metadataHash }: Registration, to: Hex, context: GraphqlContext) {
     const operationKey = `register:${key}`
     const write = (request: WriteRequest) =>
-      executeWrite(request, operationKey, context, {}, { guard: (sql) => registrations.keep(sql, key) })
+      executeWrite(request, operationKey, context, { guard: (sql) => registrations.keep(sql, key) })
     const sent = await previousRequest(operationKey)
     if (sent?.kind === 'mint') return { tokenId: null, result: await write({ ...sent, metadataHash }) }
     if (sent?.kind === 'mintWithId') return { tokenId: sent.tokenId, result: await write({ ...sent, metadataHash }) }

@@ -78,7 +78,9 @@ export function createTransferMutations(
     const digest = registryDigest(transfers.domain, offerOf(terms, nonce))
     const { from: _, ...call } = terms
     const request = { kind: 'initiateTransferBySig', ...call, signature } as const
-    const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
+    const result = await executeSigned(request, `initiate:${digest}`, context, {
+      fields: { IDEMPOTENCY_CONFLICT: 'signature' },
+    })
     if (result.ok) {
       const indexed = result.indexed ? await nullIfIncomplete(indexedTransfer(context, id)) : null
       const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
@@ -127,11 +129,8 @@ export function createTransferMutations(
   }
 
   async function sendAnswer(request: WriteRequest, { key, id }: Answer, context: GraphqlContext) {
-    const result = await executeSigned(request, key, context, {
-      ASSET_NOT_FOUND: 'transferId',
-      WRONG_STATE: 'transferId',
-      IDEMPOTENCY_CONFLICT: 'signature',
-    })
+    const fields = { ASSET_NOT_FOUND: 'transferId', WRONG_STATE: 'transferId', IDEMPOTENCY_CONFLICT: 'signature' }
+    const result = await executeSigned(request, key, context, { fields })
     if (!result.ok) return rejected(result.errors, result.txHash)
     const isBehind = result.mined && !result.indexed
     const transfer = isBehind ? null : () => indexedTransfer(context, id)

@@ -48,8 +48,8 @@ function firstError(document: string, schema: GraphQLSchema): string | null {
 export function prepareTrusted(prepare: PrepareOperation, documents: TrustedDocuments | null): PrepareOperation {
   const texts = new Set(documents?.values())
   return (request) => {
-    const { query, documentId, extensions } = request
-    const hash = hashOf({ documentId, extensions })
+    const { query } = request
+    const hash = hashOf(request)
     if (documents === null)
       return hash === undefined || query !== '' ? prepare(request) : rejectedOperation(...keepsNone)
     if (hash === undefined) return texts.has(query) ? prepare(request) : rejectedOperation('FORBIDDEN', untrusted)
@@ -68,16 +68,16 @@ const untrusted =
 
 /** Returns parameters of GraphQL over HTTP with an empty query where they name their document by its hash. */
 export function withReference(parameters: JsonObject): JsonObject {
-  const { query, extensions, documentId } = parameters
+  const { query, extensions } = parameters
   if (query !== undefined && query !== null) return parameters
-  const hash = hashOf({ documentId, extensions })
+  const hash = hashOf(parameters)
   if (hash === undefined) return parameters
   const others = isObject(extensions) ? extensions : {}
   return { ...parameters, query: '', extensions: { ...others, persistedQuery: { version: 1, sha256Hash: hash } } }
 }
 
 /** Returns the hash that names a document, in lower case. An id may begin with the name of the algorithm. */
-function hashOf({ documentId, extensions }: { documentId: unknown; extensions: unknown }): string | undefined {
+function hashOf({ documentId, extensions }: { documentId?: unknown; extensions?: unknown }): string | undefined {
   const persisted = isObject(extensions) ? extensions['persistedQuery'] : undefined
   const given = documentId ?? (isObject(persisted) ? persisted['sha256Hash'] : undefined)
   return typeof given === 'string'

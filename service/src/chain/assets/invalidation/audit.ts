@@ -17,9 +17,7 @@ import type { AssetCache } from '../cache.ts'
 import type { DecodedState } from '../calls/abi.ts'
 import type { Window } from './window.ts'
 
-export type Audit = ReturnType<typeof createAudit>
-
-type AuditOptions = Readonly<{
+export type AuditOptions = Readonly<{
   source: ChainSource
   cache: AssetCache
   window: Window

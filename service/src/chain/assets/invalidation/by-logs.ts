@@ -24,9 +24,9 @@ import type { Block } from '../../rpc/block.ts'
 import { nonCanonical, type NonCanonical } from '../../rpc/answer.ts'
 import { type ChainSource } from '../../rpc/source.ts'
 import type { AssetCache } from '../cache.ts'
-import type { Audit } from './audit.ts'
+import { type AuditOptions, createAudit } from './audit.ts'
 import { type Invalidator, noStats } from './invalidator.ts'
-import type { Touched, Window } from './window.ts'
+import { createWindow, type Touched } from './window.ts'
 
 /** Blocks between two heads; over a wider gap the window restarts. */
 const maxGap = 64
@@ -37,19 +37,16 @@ const restMs = 30_000
 type LogInvalidatorOptions = Readonly<{
   source: ChainSource
   cache: AssetCache
-  window: Window
-  /** Makes the audit; the invalidator passes its own `switchOff`. */
-  audit: (switchOff: (reason: string) => void) => Audit
-  /** A window that has not moved for so long restarts: the audit between two heads would come too late. */
-  maxIdleMs: number
+  audits: Pick<AuditOptions, 'read' | 'every' | 'everyMs' | 'sample'>
   /** Monotonic milliseconds for ages; deadlines are moments of `performance.now()`. */
   now: () => number
   log: Log
 }>
 
 export function createLogInvalidator(options: LogInvalidatorOptions): Invalidator {
-  const { source, cache, window, maxIdleMs, now, log } = options
-  const audit = options.audit(switchOff)
+  const { source, cache, audits, now, log } = options
+  const window = createWindow()
+  const audit = createAudit({ ...audits, source, cache, window, alarm: switchOff, now, log })
   const counts = { flushes: 0, reorgs: 0, followFailures: 0 }
   let off = false
   let movedAt = -Infinity
@@ -75,8 +72,9 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
   }
 
   function mayFollow(head: Block, to: Block): boolean {
-    const age = now() - movedAt
-    return !off && audit.trusted() && now() >= restUntil && age <= maxIdleMs && to.number - head.number <= maxGap
+    // A window that has not moved for longer restarts: the audit between two heads would come too late.
+    const isMoving = now() - movedAt <= audits.everyMs
+    return !off && audit.trusted() && now() >= restUntil && isMoving && to.number - head.number <= maxGap
   }
 
   async function follow(to: Block, deadline: number): Promise<NonCanonical | 'moved' | 'failed'> {
