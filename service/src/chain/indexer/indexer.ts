@@ -6,6 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { IndexCursor, IndexStore } from '../../domain/chain-index.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
+import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { createBackfill } from './backfill.ts'
@@ -79,27 +80,40 @@ export function createIndexer(options: IndexerOptions) {
   const backfill = createBackfill({ source, wantedLogs: rangeLogs, signal: closing.signal })
   const readBlocks = createBlockReader({ source, contract })
   const storedCursor = singleFlight(() => store.cursor())
-  const pause = createPause()
-  const check = options.check && createIndexCheck({ ...options.check, source, onCompared, onRepair: pause.wake, log })
+  const check = options.check && createIndexCheck({ ...options.check, source, onCompared, onRepair: wake, log })
   const listening = new Set<(cursor: IndexCursor) => void>()
   let isLeader = false
   /** A leader whose last step failed has none, until it has read the cursor again. */
   let sync: Sync | undefined
   let fault: string | null = null
   let running: Promise<void> | undefined
+  let waking = new AbortController()
+
+  /** Ends the pause of the leader, or its next one: there may be something to do. */
+  function wake(): void {
+    waking.abort()
+  }
+
+  async function pauseOrWake(milliseconds: number): Promise<void> {
+    await sleep(milliseconds, { signal: waking.signal })
+    waking = new AbortController()
+  }
+
+  const pause = (milliseconds: number) => sleep(milliseconds, { signal: closing.signal })
+  const isClosed = () => closing.signal.aborted
 
   async function run(): Promise<void> {
-    for (let failures = 0; !pause.closed();) {
+    for (let failures = 0; !isClosed();) {
       try {
         const held = await lock()
         if (held === null) {
           fault = null
-          await pause.for(lockPollMs)
+          await pause(lockPollMs)
         } else await whileHeld(held, lead)
         failures = 0
       } catch (error) {
         note(error)
-        await pause.for(backoffMs(++failures))
+        await pause(backoffMs(++failures))
       }
     }
   }
@@ -109,10 +123,10 @@ export function createIndexer(options: IndexerOptions) {
     isLeader = true
     void lost.then(() => {
       over = true
-      pause.wake()
+      wake()
     })
     try {
-      return await work(() => over || pause.closed())
+      return await work(() => over || isClosed())
     } finally {
       isLeader = false
       sync = undefined
@@ -144,7 +158,7 @@ export function createIndexer(options: IndexerOptions) {
           if ((await sync.prune().catch(noteFailure)) === false) return
           await options.housekeeping?.().catch(noteFailure)
         }
-        await pause.for(pollMs, 'or wake')
+        await pauseOrWake(pollMs)
       } catch (error) {
         note(error)
         // A step that fails half-way has brought the index forward.
@@ -152,7 +166,7 @@ export function createIndexer(options: IndexerOptions) {
         if (number !== reached) failures = 0
         reached = number
         sync = undefined
-        await pause.for(backoffMs(++failures))
+        await pause(backoffMs(++failures))
       }
     }
   }
@@ -205,13 +219,13 @@ export function createIndexer(options: IndexerOptions) {
   /** Waits until the index is complete to a block, at most so long; returns whether it is. `stored`: a leader here may not know of a rebuild. */
   async function until(blockNumber: bigint, withinMs: number, { stored = false } = {}): Promise<boolean> {
     const deadline = performance.now() + withinMs
-    while (!pause.closed()) {
+    while (!isClosed()) {
       const known = stored ? undefined : sync?.cursor()
       const indexed = known ?? (await storedCursor())
       if (indexed !== null && indexed.number >= blockNumber) return true
       const left = deadline - performance.now()
       if (left <= 0) return false
-      pause.wake()
+      wake()
       await cursorAt(blockNumber, known === undefined ? Math.min(left, followerPollMs) : left)
     }
     return false
@@ -221,7 +235,7 @@ export function createIndexer(options: IndexerOptions) {
   async function cursorAt(number: bigint, withinMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const listen = (cursor: IndexCursor) => {
-      if (cursor.number >= number || pause.closed()) resolve()
+      if (cursor.number >= number || isClosed()) resolve()
     }
     listening.add(listen)
     await withDeadline(promise, withinMs, { onTimeout: () => {} })
@@ -249,7 +263,7 @@ export function createIndexer(options: IndexerOptions) {
       } catch (error) {
         if (leading.cursor().number !== number) failures = 0
         if (!(error instanceof ServiceError) || ++failures > mostFailures) throw error
-        await pause.for(backoffMs(failures))
+        await pause(backoffMs(failures))
       }
     }
   }
@@ -258,13 +272,13 @@ export function createIndexer(options: IndexerOptions) {
     /** Begins to work in the background. */
     start: () => void (running ??= run()),
     /** Reads the head at once, because there may be a new block. */
-    wake: pause.wake,
+    wake,
     status,
     until,
     catchUp,
     async close(): Promise<void> {
-      pause.close()
       closing.abort()
+      wake()
       onMove({ number: -1n, hash: '0x', time: 0n })
       await running
     },
@@ -273,43 +287,4 @@ export function createIndexer(options: IndexerOptions) {
 
 function backoffMs(failures: number): number {
   return Math.min(longestBackoffMs, 100 * 2 ** failures)
-}
-
-/** Creates a pause that can be ended early. A `wake` that comes between two pauses ends the next one. */
-function createPause() {
-  let isWoken = false
-  let isClosed = false
-  let end: ((byWake: boolean) => void) | undefined
-
-  /** `close` ends every pause, `wake` only one with `or wake`: at once when it was called since the last such pause. */
-  function pauseFor(milliseconds: number, until?: 'or wake'): Promise<void> {
-    if (isClosed || (until !== undefined && isWoken)) {
-      isWoken = false
-      return Promise.resolve()
-    }
-    return new Promise((resolve) => {
-      const finish = () => {
-        clearTimeout(timer)
-        end = undefined
-        if (until !== undefined) isWoken = false
-        resolve()
-      }
-      const timer = setTimeout(finish, milliseconds)
-      end = (byWake) => {
-        if (!byWake || until !== undefined) finish()
-      }
-    })
-  }
-
-  function wake(): void {
-    isWoken = true
-    end?.(true)
-  }
-
-  function close(): void {
-    isClosed = true
-    end?.(false)
-  }
-
-  return { for: pauseFor, wake, close, closed: () => isClosed }
 }

@@ -12,7 +12,9 @@ const defaultTabs = JSON.parse(document.getElementById('examples').textContent)
 const storage = keylessStorage(defaultTabs)
 const root = ReactDOM.createRoot(document.getElementById('playground'))
 let key = ''
-let keyOfSchema = '' // The key with which the schema was last requested. The library of GraphiQL's dialogs reads the nonce for the style element that it adds.
+/** The key with which the schema was last requested. */
+let keyOfSchema = ''
+// The library of GraphiQL's dialogs reads the nonce for the style element that it adds.
 globalThis.__webpack_nonce__ = document.getElementById('page').nonce
 
 new MutationObserver(labelEditors).observe(document.getElementById('playground'), { childList: true, subtree: true })

@@ -41,11 +41,12 @@ export function encodeSupportsCall(selector: Hex): Hex {
   return `${selectors.supportsInterface}${selector.slice(2).padEnd(64, '0')}`
 }
 
-/** Decodes the storage words of `count` records. */
-export function decodeGetAssets(data: Hex, count: number): DecodedStates | null {
+/** Decodes the storage words of `count` records, and the result of `metadataHash` for each where it was called. */
+export function decodeGetAssets(data: Hex, count: number, metadata: readonly Hex[] = []): DecodedStates | null {
   const words = decodeWords(data, 2 + count)
   if (words === null || words[0] !== 32n || words[1] !== BigInt(count)) return null
-  return words.slice(2).map((word) => toDecodedState(recordOfWord(word), 0n))
+  const metadataOf = (index: number) => (metadata.length === 0 ? null : (metadata[index] ?? '0x'))
+  return words.slice(2).map((word, index) => withMetadata(recordOfWord(word), metadataOf(index)))
 }
 
 /** Decodes two lists of `count` words. */
@@ -63,8 +64,12 @@ export function decodeGetAssetsWithMetadata(data: Hex, count: number): DecodedSt
 
 /** Decodes the results of `getAsset` and, where it was called, of `metadataHash` for one token. */
 export function decodeGetAsset(data: Hex, metadata: Hex | null): DecodedState | null {
+  return withMetadata(recordOfGetAsset(data), metadata)
+}
+
+function withMetadata(record: AssetRecord | null, metadata: Hex | null): DecodedState | null {
   const hash = metadata === null ? 0n : decodeWord(metadata)
-  return hash === null ? null : toDecodedState(recordOfGetAsset(data), hash)
+  return hash === null ? null : toDecodedState(record, hash)
 }
 
 /** A bound tag has a token that exists; an unbound one has neither record nor metadata hash. */

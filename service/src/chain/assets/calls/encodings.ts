@@ -203,7 +203,7 @@ export function listEncoding(options: EncodingOptions): CallEncoding {
       const datas = [encodeListCall(selectors.getAssets, ids), ...(withMetadata ? metadataCalls(ids) : [])]
       return readChecked(
         ids,
-        ([list = '0x', ...metadata]: readonly Hex[]) => joinMetadata(decodeGetAssets(list, ids.length), metadata),
+        ([list = '0x', ...metadata]: readonly Hex[]) => decodeGetAssets(list, ids.length, metadata),
         (check) => source.calls(contract, datas, block, { deadline, check }),
       )
     },
@@ -294,15 +294,6 @@ function decodeSingles(results: readonly (Hex | null)[] | null, withMetadata: bo
     return data === null || metadata === undefined || (withMetadata && metadata === null)
       ? null
       : decodeGetAsset(data, metadata)
-  })
-}
-
-function joinMetadata(list: DecodedStates | null, metadata: readonly Hex[]): DecodedStates | null {
-  if (list === null || metadata.length === 0) return list
-  return list.map((decoded, index) => {
-    const hash = decodeWord(metadata[index] ?? '0x')
-    if (decoded === null || hash === null) return null
-    return { ...decoded, metadataHash: hash === 0n ? null : (metadata[index] ?? null) }
   })
 }
 
