@@ -22,8 +22,11 @@ const kindInFlight = 2
 export type Exposed = { readonly payment: Payment; readonly codeHash: Hex | undefined }
 /** Ends the exposure of one payment. `failed`: its transfer was mined and moved nothing. */
 type Leave = (ended: 'paid' | 'failed' | 'other') => void
-/** `reading` is one read of the balance for all payments that wait. A payment that ends meanwhile makes it void. */
-type Payer = { inFlight: number; reserved: bigint; spendable: bigint | null; reading?: Promise<bigint> | undefined }
+/**
+ * `first` is the value of the payment that was sent alone. `spendable` is what the balance leaves for others, null until `reading` ends: one
+ * read for all that wait.
+ */
+type Payer = { inFlight: number; first: bigint; spendable: bigint | null; reading?: Promise<bigint> | undefined }
 
 /** `balance` reads the payer's money at the newest block. */
 export function createExposure({ balance }: { readonly balance: (payer: Hex) => Promise<bigint> }) {
@@ -55,12 +58,11 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
       )
         return reserve(exposed)
       if (payer?.spendable === null && !codeHash) {
-        const reading = (payer.reading ??= balance(payment.from))
-        const held = await reading.catch((error: unknown) => {
-          if (payer.reading === reading) payer.reading = undefined
+        const held = await (payer.reading ??= balance(payment.from)).catch((error: unknown) => {
+          payer.reading = undefined
           throw error
         })
-        if (payer.reading === reading) payer.spendable ??= held - payer.reserved
+        payer.spendable ??= held - payer.first
       } else await new Promise<void>((resolve) => waiting.push(resolve))
     }
   }
@@ -69,16 +71,13 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
 
   function reserve({ payment, codeHash }: Exposed): Leave {
     const { from, value, deposit } = payment
-    const payer = payers.get(from) ?? { inFlight: 0, reserved: 0n, spendable: null }
+    const payer = payers.get(from) ?? { inFlight: 0, first: value, spendable: null }
     payers.set(from, payer)
     payer.inFlight += 1
-    payer.reserved += value
     if (payer.spendable !== null) payer.spendable -= value
     if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 0) + 1)
     return (ended) => {
       payer.inFlight -= 1
-      payer.reserved -= value
-      payer.reading = undefined
       if (payer.inFlight === 0) payers.delete(from)
       if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 1) - 1)
       if (kinds.get(codeHash ?? '0x') === 0) kinds.delete(codeHash ?? '0x')

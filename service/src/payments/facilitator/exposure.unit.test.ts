@@ -39,6 +39,93 @@ describe('the exposure to one payer', () => {
     assert.equal(typeof (await exposure.enter({ payment, codeHash: undefined })), 'function')
     assert.equal(typeof first, 'function')
   })
+
+  /** Enters payments of an account that holds `held`, of 10 units each. `reads` are those of the balance. */
+  function accountOf(held: bigint) {
+    const reads: PromiseWithResolvers<bigint>[] = []
+    const state = { held, isHeld: false, reads }
+    const balance = async () => {
+      const read = Promise.withResolvers<bigint>()
+      reads.push(read)
+      if (!state.isHeld) read.resolve(state.held)
+      return read.promise
+    }
+    const exposure = createExposure({ balance })
+    const enter = (more: Partial<Payment> = {}, codeHash?: Exposed['codeHash']) => {
+      const entered = exposure.enter({ payment: { ...payment, ...more }, codeHash })
+      const one = { entered, isIn: false }
+      void entered.then(() => (one.isIn = true))
+      return one
+    }
+    return { state, enter }
+  }
+  const settled = () => new Promise(setImmediate)
+  type Leave = Exclude<Awaited<ReturnType<ReturnType<typeof createExposure>['enter']>>, number>
+  const leaveOf = async ({ entered }: { readonly entered: Promise<Leave | number> }): Promise<Leave> => {
+    const leave = await entered
+    return typeof leave === 'function' ? leave : assert.fail(`blocked for ${leave} ms`)
+  }
+
+  it('is what its balance covers, less all that is in flight; the others wait for an end', async () => {
+    const { state, enter } = accountOf(30n)
+    const [first, , third, fourth, fifth] = [enter(), enter(), enter(), enter(), enter()] as const
+    await settled()
+    assert.deepEqual([third.isIn, fourth.isIn, state.reads.length], [true, false, 1])
+    ;(await leaveOf(first))('paid')
+    await settled()
+    assert.deepEqual([fourth.isIn, fifth.isIn], [false, false])
+    for (const one of [third, enter({ value: 0n })]) (await leaveOf(one))('other')
+    await settled()
+    assert.deepEqual([fourth.isIn, fifth.isIn], [false, false])
+  })
+
+  it('is read anew for the next payment where all in flight have ended', async () => {
+    const { state, enter } = accountOf(10n)
+    const [first, second] = [enter(), enter()]
+    await settled()
+    assert.deepEqual([second.isIn, state.reads.length], [false, 1])
+    ;(await leaveOf(first))('paid')
+    await leaveOf(second)
+    state.held = 20n
+    await leaveOf(enter())
+    assert.equal(state.reads.length, 2)
+  })
+
+  it('is no balance that was read before another payment of it ended', async () => {
+    const { state, enter } = accountOf(0n)
+    state.isHeld = true
+    const [first, second, waiting] = [enter(), enter({ value: 0n }), enter()]
+    await settled()
+    assert.deepEqual([second.isIn, waiting.isIn, state.reads.length], [false, false, 1])
+    ;(await leaveOf(first))('paid')
+    state.reads[0]?.resolve(1_000n)
+    await settled()
+    const others = [enter(), enter()]
+    await settled()
+    assert.deepEqual([others.some(({ isIn }) => isIn), state.reads.length], [false, 2])
+  })
+
+  for (const [what, codeHash, minutes] of [
+    ['an account for ten minutes', undefined, 10],
+    ['a wallet for a day', `0x${'c'.repeat(64)}`, 24 * 60],
+  ] as const)
+    it(`ends with a transfer that moves nothing, which blocks ${what}, and with no other end`, async () => {
+      const { enter } = accountOf(100n)
+      for (const ended of ['other', 'paid', 'failed'] as const) (await leaveOf(enter({}, codeHash)))(ended)
+      const blocked = await enter({}, codeHash).entered
+      assert.ok(typeof blocked === 'number' && Math.abs(blocked / 60_000 - minutes) < 1, `${String(blocked)} ms`)
+      await leaveOf(enter({ from: `0x${'2'.repeat(40)}` }, codeHash))
+    })
+
+  it('is one transfer at a time for a wallet, whose balance is not read', async () => {
+    const { state, enter } = accountOf(1_000n)
+    const codeHash = `0x${'c'.repeat(64)}` as const
+    const [first, second] = [enter({}, codeHash), enter({}, codeHash)]
+    await settled()
+    assert.deepEqual([second.isIn, state.reads.length], [false, 0])
+    ;(await leaveOf(first))('paid')
+    await leaveOf(second)
+  })
 })
 
 describe('the exposure to one kind of wallet', () => {
@@ -90,6 +177,13 @@ describe('the exposure to one kind of wallet', () => {
     assert.equal(typeof (await enter(kind)), 'number')
     ;(await entered(kind, customer))('paid')
     await entered(kind)
+  })
+
+  it('is twenty transfers more at most, however many sales there were', async () => {
+    const { enter, entered, fail } = opened()
+    for (let sale = 0; sale < 25; sale += 1) (await entered(kind))('paid')
+    for (let failure = 0; failure < 22; failure += 1) await fail()
+    assert.equal(typeof (await enter(kind)), 'number')
   })
 
   it('is not widened by a deposit, which its payer can have back', async () => {
