@@ -91,6 +91,6 @@ export function outcomeStatements({ runOne, runMany, update, holder }: PaymentTa
 
     /** Replaces the answer of a payment whose proof was not delivered. Returns false where it was delivered, or has another answer by now. */
     renew: (key: PaymentKey, { from, to }: { readonly from: string; readonly to: string }): Promise<boolean> =>
-      update(key, 'answer = $6', `state = 'done' and undelivered and answer = $5`, [from, to]),
+      update(key, 'answer = $6', `undelivered and answer = $5`, [from, to]),
   }
 }
