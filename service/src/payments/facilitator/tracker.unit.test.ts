@@ -215,7 +215,7 @@ describe('a tracker whose transactions stay out', () => {
     follow(3)
     assert.notEqual(await found, 'lost')
     await until(() => lost.length > 0)
-    assert.deepEqual([lost, looksAt(3) > 30], [[3], true])
+    assert.deepEqual([lost, looksAt(3) > 30, looksAt(3) < 40], [[3], true, true])
   })
 
   it('gives one up behind another ten minutes after it was followed, however long ago its payments expired', async () => {
