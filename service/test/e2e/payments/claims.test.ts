@@ -175,6 +175,23 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual([next.status, next.text], [200, sold.text])
     })
 
+    it('shows a voucher to everyone: with one that this service did not sell a stranger learns what the chain has, not the ledger', async () => {
+      const { own, payer } = await sell(5)
+      await gateway.claim()
+      assert.equal((await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))).status, 200)
+      await world.database.query(`delete from payment where nonce = decode($1, 'hex')`, [
+        voucherDigest(own.id, 5n * price).slice(2),
+      ])
+      await world.database.query(`update channel set claimed = 0, read_block = 0`)
+      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 5n * price))
+      assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
+      const { channelState, voucherState } = foundIn(refused)
+      assert.deepEqual(
+        [(channelState as Record<string, string>)['chargedCumulativeAmount'], voucherState],
+        [String(5n * price), undefined],
+      )
+    })
+
     it('stock clients find the sum after a claim: one without records at once, one with older records when it asks again', async () => {
       const payer = await world.payer(deposit)
       const [late, early] = [stockBuyer(payer, world.chainUrl), stockBuyer(payer, world.chainUrl)]

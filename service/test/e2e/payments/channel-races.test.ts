@@ -1,0 +1,122 @@
+/** Purchases through one payment channel that meet in one process or two, and the last unit of a deposit (spec §4.8). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { hexToBytes } from 'viem'
+import {
+  buyThrough,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
+import { startGatewayWorld, price, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+
+const authorizer = attestationKey()
+const deposit = 100n * price
+
+describe('a payment channel', () => {
+  let world: GatewayWorld
+  let gateway: Opened
+  let token: bigint
+  let signatures = 0
+
+  before(async () => {
+    world = await startGatewayWorld()
+    await installChannels(world.rpc)
+    token = await world.mint()
+    gateway = await openGateway()
+  })
+  after(() => world?.end())
+
+  const accounts = [authorizer] as const
+  const openGateway = (store = world.channels, more: Parameters<typeof world.open>[0] = {}) => {
+    const { signer } = world
+    const counting = {
+      ...signer,
+      sign: (...given: Parameters<typeof signer.sign>) => ((signatures += 1), signer.sign(...given)),
+    }
+    const keys = { active: () => counting, published: () => [] }
+    return world.open({ keys, channels: { store, accounts, intervalMs: 3_600_000 }, ...more })
+  }
+
+  /** Opens a channel with one purchase. */
+  async function openChannel() {
+    const payer = await world.payer(2n * deposit)
+    const own = channelOf(payer.address, authorizer.address)
+    const first = await depositPayload(payer, own, { amount: deposit, sum: price })
+    assert.equal((await buyThrough(gateway.url, token, first)).status, 200)
+    const voucher = (sum: bigint) => voucherPayload(payer, own, sum)
+    return { payer, own, voucher, charged: async () => (await world.channels.find(own.id))?.charged }
+  }
+
+  it('makes one proof for a voucher that comes often at the same moment, and counts one sale', async () => {
+    const { voucher, charged } = await openChannel()
+    const figures = async () => {
+      const { units, sales } = await gateway.metrics()
+      return [units / Number(price), sales.vouchers ?? 0, signatures]
+    }
+    const before = await figures()
+    /** Sends the voucher over so many prices several times at once; returns what the purchase has added. */
+    const flood = async (prices: bigint, times: number) => {
+      const payload = await voucher(prices * price)
+      const answers = await Promise.all(Array.from({ length: times }, () => buyThrough(gateway.url, token, payload)))
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+      assert.equal(await charged(), prices * price)
+      const added = (await figures()).map((figure, index) => figure - (before[index] ?? 0))
+      before.splice(0, before.length, ...(await figures()))
+      return added
+    }
+    const [alone, often] = [await flood(2n, 1), await flood(3n, 10)]
+    assert.deepEqual(often, alone)
+    assert.deepEqual(alone.slice(0, 2), [1, 1])
+  })
+
+  it('sells a voucher once that another process sells after the look into the ledger', async () => {
+    const { own, voucher, charged } = await openChannel()
+    const payload = await voucher(2n * price)
+    let looks = 0
+    const find: typeof world.store.find = async (key) =>
+      key.payer === own.payer && (looks += 1) === 1 ? undefined : world.store.find(key)
+    const late = await openGateway(world.channels, { ledger: { ...world.store, find } })
+    const sold = await buyThrough(gateway.url, token, payload)
+    const again = await buyThrough(late.url, token, payload)
+    assert.deepEqual([again.status, again.text, await charged()], [200, sold.text, 2n * price])
+    await late.close()
+  })
+
+  it('sells a voucher once that another process sells while the proof is made', async () => {
+    const { voucher, charged } = await openChannel()
+    const payload = await voucher(2n * price)
+    const sold: string[] = []
+    const sell: typeof world.channels.sell = async (sale) => {
+      sold.push((await buyThrough(gateway.url, token, payload)).text)
+      return world.channels.sell(sale)
+    }
+    const late = await openGateway({ ...world.channels, sell })
+    const again = await buyThrough(late.url, token, payload)
+    assert.deepEqual([again.status, [again.text], await charged()], [200, sold, 2n * price])
+    await late.close()
+  })
+
+  it('sells up to the last unit of its deposit, and with a new one up to the last unit of both', async () => {
+    const { own, payer, voucher, charged } = await openChannel()
+    const setCharged = (sum: bigint) =>
+      world.database.query('update channel set charged = $1::numeric where id = $2', [String(sum), hexToBytes(own.id)])
+    await setCharged(deposit - price)
+    let reads = 0
+    const counted = await openGateway({
+      ...world.channels,
+      refresh: (given) => ((reads += 1), world.channels.refresh(given)),
+    })
+    assert.equal((await buyThrough(counted.url, token, await voucher(deposit))).status, 200)
+    assert.equal(reads, 0)
+    await setCharged(2n * deposit - price)
+    const last = await depositPayload(payer, own, { amount: deposit, sum: 2n * deposit })
+    assert.equal((await buyThrough(counted.url, token, last)).status, 200)
+    assert.equal(await charged(), 2n * deposit)
+    const refused = await buyThrough(counted.url, token, await voucher(2n * deposit + price))
+    assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
+    await counted.close()
+  })
+})
