@@ -37,6 +37,11 @@ function addSpan(command: Command): Command {
   return command
     .option('--since <time>', 'first day, or moment, such as 2026-01-31 or 2026-01-31T12:00:00Z', argument.time)
     .option('--until <time>', 'the day, or moment, before which to stop', argument.time)
+    .hook('preAction', (self) => {
+      const { since = -Infinity, until = Infinity } = self.opts<{ since?: number; until?: number }>()
+      if (until <= since)
+        throw new CommandError('--until is the day, or moment, before which to stop: give one after --since.')
+    })
 }
 
 function listCommand(run: RunWork): Command {

@@ -83,6 +83,12 @@ describe('touchstone payments', () => {
       [12, 15, 18, 21].map(hash),
     )
     assert.deepEqual(await listed('--outcome', 'settled', '--since', '2026-01-01'), [])
+    for (const name of ['list', 'report', 'export'])
+      for (const until of ['2025-12-30', '2025-12-31'])
+        assert.match(
+          await refused('payments', name, '--since', '2025-12-31', '--until', until),
+          /^--until is the day, or moment, before which to stop: give one after --since\.$/,
+        )
   })
 
   it('shows one payment by payer and nonce, or those of a transaction', async () => {
