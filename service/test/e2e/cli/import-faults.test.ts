@@ -1,6 +1,7 @@
 /** `touchstone tag import` mints and binds nothing twice where a step is refused or an answer is lost (spec §3, §4.4). */
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { zeroAddress } from '@touchstone/verdict'
@@ -216,5 +217,29 @@ describe('touchstone tag import', () => {
       /The report .*shut\.csv\.report\.csv cannot be written \(EISDIR\)\.$/,
     )
     assert.equal(await known(13), undefined)
+    await symlink('/dev/full', path('full.csv.report.csv'))
+    await writeFile(path('full.csv'), `uid\n${uidOf(13)}`)
+    assert.match(
+      (await importOf('full.csv')).err,
+      /The report .*full\.csv\.report\.csv cannot be written \(ENOSPC\)\.$/,
+    )
+    assert.equal(await known(13), undefined)
+  })
+
+  it('ends where its report cannot be written any more, and can be run again', async () => {
+    const report = path('cut.csv.report.csv')
+    await writeFile(path('cut.csv'), `uid\n${uidOf(14)}`)
+    execFileSync('mkfifo', [report])
+    const reader = open(report)
+    const { tags } = world.components
+    const importTag: typeof tags.importTag = async (row) => {
+      await (await reader).close()
+      return tags.importTag(row)
+    }
+    const cut = await runWith({ tags: { ...tags, importTag } })('tag', 'import', 'cut.csv', '--batch', 'b')
+    assert.match(cut.err, /the import ended early: the report cannot be written \(EPIPE\); run it again to go on\.$/)
+    assert.deepEqual([cut.exit, summary(cut)], [1, '1 done'])
+    await rm(report)
+    assert.equal(summary(await run('tag', 'import', 'cut.csv', '--batch', 'b')), '1 unchanged')
   })
 })

@@ -84,9 +84,10 @@ async function importFile(
   try {
     for await (const window of readWindows(path, { batch })) {
       const results = await importer.run(window, tally.count)
-      await report.write(results)
+      const unwritten = await report.write(results)
       if (io.signal.aborted) end = io.signal.reason === lostReason ? lostReason : 'it was stopped'
       else if (results.some(({ outcome }) => outcome === 'failed')) end = 'the chain does not answer'
+      else if (unwritten !== null) end = `the report cannot be written (${unwritten})`
       if (end !== null) break
     }
   } finally {
@@ -115,14 +116,20 @@ function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportCha
 
 const reportColumns = ['line', 'uid', 'batch', 'epoch', 'tokenId', 'outcome', 'detail'] as const
 
-/** Opens the report of outcomes, which replaces that of an earlier run. Only its owner can read it. */
+/** Opens the report of outcomes, which replaces that of an earlier run. Only its owner can read it. `write` returns the code of a fault. */
 async function openReport(path: string) {
+  const unwritable = (code: string) => new CommandError(`The report ${path} cannot be written (${code}).`)
+  const codeOf = ({ code = 'unknown reason' }: NodeJS.ErrnoException) => code
   const file = await open(path, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`The report ${path} cannot be written (${error.code}).`)
+    throw unwritable(codeOf(error))
   })
   const write = (rows: readonly (readonly Cell[])[]) =>
-    file.appendFile(rows.map((cells) => `${formatCsvRow(cells)}\n`).join(''))
-  await write([reportColumns])
+    file.appendFile(rows.map((cells) => `${formatCsvRow(cells)}\n`).join('')).then(() => null, codeOf)
+  const fault = await write([reportColumns])
+  if (fault !== null) {
+    await file.close()
+    throw unwritable(fault)
+  }
   return {
     write: (results: readonly RowResult[]) => write(results.map((result) => reportColumns.map((name) => result[name]))),
     close: () => file.close(),
