@@ -10,6 +10,7 @@ import {
   type ReadOptions,
 } from './backup-file.ts'
 import { isDataFile } from './data-files.ts'
+import { requireFile } from '../session/files.ts'
 import { CommandError } from '../session/output.ts'
 import type { Config } from '../../app/config/config.ts'
 import { schemaRefusal } from '../../db/backup.ts'
@@ -38,6 +39,7 @@ export async function checkBackup(
   { unsealed, warn }: UnsealedOption & { readonly warn: (line: string) => void },
 ): Promise<Checked> {
   const reading = { key: backupKeyOf(config), allowUnsealed: unsealed === true }
+  await requireFile(path)
   const read = await describeDamage(path, () => readWhole(path, reading))
   if (read.head.format === 1) warn(`Warning: ${path} has no seal. Its checksum shows damage, but not an alteration.`)
   assertFits(read.head, config.chain.contract)
@@ -71,8 +73,7 @@ export async function describeDamage<T>(path: string, work: () => Promise<T>): P
         `${path} is not a complete backup: it is cut off, or was altered. Nothing was changed; take another copy of it.`,
         { cause: error },
       )
-    if (code === 'ENOENT' || code === 'EACCES' || code === 'EISDIR')
-      throw new CommandError(`${path} cannot be read (${code}).`, { cause: error })
+    if (code === 'EACCES') throw new CommandError(`${path} cannot be read (${code}).`, { cause: error })
     throw error
   }
 }

@@ -5,7 +5,7 @@ import { maxFileBytes, type PictureUse } from '../../assets/pictures/limits.ts'
 import type { StoredPicture } from '../../assets/pictures/store.ts'
 import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { isObject } from '../../lib/json.ts'
-import { readBytes, requireFile } from '../session/files.ts'
+import { readBytes } from '../session/files.ts'
 import { CommandError } from '../session/output.ts'
 import type { Session } from '../session/session.ts'
 
@@ -22,7 +22,6 @@ export async function importPicture({ store }: PictureSession, path: string, use
 }
 
 async function readPicture(path: string): Promise<Uint8Array> {
-  await requireFile(path) // opening a pipe without a writer would hold a thread of the service
   const bytes = await readBytes(path, maxFileBytes)
   if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
   return bytes

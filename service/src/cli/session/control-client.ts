@@ -83,6 +83,9 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   const answer = await challenge(address, 30_000)
   if (answer === 'none') return null
   if (answer === 'late') throw new Error(silent(address.pid))
+  const own = argv.map((word) => word.replace(/^--[\w-]+=/, '')).find(isOwnDescriptor)
+  if (own !== undefined)
+    throw new Error(`${own} is open in this process, and the running service executes the command: give it a file.`)
   const id = randomUUID()
   const interrupt = () => {
     const headers = authorization(address, 'DELETE', `/${id}`)
@@ -102,6 +105,11 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   io.signal.removeEventListener('abort', interrupt)
   if (exit === null) throw new Error(ended)
   return exit
+}
+
+/** Returns whether a path names standard input or a pipe of the shell, such as `<(…)`. In another process it is another file. */
+export function isOwnDescriptor(path: string): boolean {
+  return /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/.test(path)
 }
 
 /** The deadline of the request that interrupts a command. */

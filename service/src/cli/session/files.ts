@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { parseUniqueJson } from '@touchstone/verdict'
 import { bytesWithin, decodeUtf8 } from '../../lib/bytes.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
+import { isOwnDescriptor } from './control-client.ts'
 import { CommandError } from './output.ts'
 
 const maxLength = 100_000
@@ -18,7 +19,7 @@ export async function readJsonFile(path: string): Promise<unknown> {
   return value
 }
 
-/** Reads a text in UTF-8, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
+/** Reads a text in UTF-8, or returns null when it has more than `maxBytes`. A pipe of the shell may stand for a file, such as `<(…)`. */
 export async function readTextFile(path: string, maxBytes: number): Promise<string | null> {
   const bytes = await readBytes(path, maxBytes)
   const text = bytes && decodeUtf8(bytes)
@@ -27,17 +28,20 @@ export async function readTextFile(path: string, maxBytes: number): Promise<stri
 }
 
 /** Reads a file, or returns null when it has more than `maxBytes`. Throws a CommandError for one that cannot be read. */
-export function readBytes(path: string, maxBytes: number): Promise<Uint8Array | null> {
-  return bytesWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
-    const isThere = code !== undefined && !['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)
-    throw new CommandError(isThere ? `${path} cannot be read (${code}).` : `There is no file ${path}.`)
-  })
+export async function readBytes(path: string, maxBytes: number): Promise<Uint8Array | null> {
+  if (!isOwnDescriptor(path)) await requireFile(path)
+  return bytesWithin(createReadStream(path), maxBytes).catch((error: NodeJS.ErrnoException) => unread(path, error))
 }
 
-/** Throws a CommandError where a path names no regular file. */
+/** Throws a CommandError where a path names no regular file. Opening a pipe without a writer would hold a thread of the service. */
 export async function requireFile(path: string): Promise<void> {
-  const found = await stat(path).catch(() => null)
-  if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => unread(path, error))
+  if (!found.isFile()) throw new CommandError(`There is no file ${path}: it is a folder, a pipe or a device.`)
+}
+
+function unread(path: string, { code = 'unknown reason' }: NodeJS.ErrnoException): never {
+  const isMissing = code === 'ENOENT' || code === 'ENOTDIR'
+  throw new CommandError(isMissing ? `There is no file ${path}.` : `${path} cannot be read (${code}).`)
 }
 
 /** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */

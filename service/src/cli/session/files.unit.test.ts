@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
@@ -9,15 +10,25 @@ import { CommandError } from './output.ts'
 describe('a file that a command is given', () => {
   const folder = testFolder()
 
-  it('is read up to its bound, which a device would never reach', async () => {
+  it('is read up to its bound', async () => {
     const path = join(folder, 'a.json')
     await writeFile(path, `{"a": "${'é'.repeat(40_000)}"}`)
     assert.deepEqual(await readJsonFile(path), { a: 'é'.repeat(40_000) })
     await writeFile(path, `"${'a'.repeat(100_000)}"`)
     await assert.rejects(readJsonFile(path), new CommandError(`${path} has more than 100000 characters.`))
-    await assert.rejects(readJsonFile('/dev/zero'), new CommandError('/dev/zero has more than 100000 characters.'))
-    assert.equal(await readTextFile('/dev/zero', 1_000), null)
-    await assert.rejects(readJsonFile(folder), new CommandError(`There is no file ${folder}.`))
+    assert.equal(await readTextFile(path, 1_000), null)
+  })
+
+  it('is a file, and no pipe that would hold a thread until something writes to it', async () => {
+    const pipe = join(folder, 'pipe.json')
+    execFileSync('mkfifo', [pipe])
+    for (const other of [folder, pipe, '/dev/zero'])
+      await assert.rejects(
+        readJsonFile(other),
+        new CommandError(`There is no file ${other}: it is a folder, a pipe or a device.`),
+      )
+    const none = join(folder, 'none.json')
+    await assert.rejects(readJsonFile(none), new CommandError(`There is no file ${none}.`))
     const circle = join(folder, 'circle')
     await symlink(circle, circle)
     await assert.rejects(readJsonFile(circle), new CommandError(`${circle} cannot be read (ELOOP).`))

@@ -8,6 +8,7 @@ import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } fr
 import { batchOfTap, proveKeys } from '../../tap/provisioning/key-proof.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
+import { requireFile } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { getBatchHere } from './keys.ts'
@@ -235,6 +236,7 @@ async function readMasterFile(
 }
 
 async function readInto(bytes: Buffer, path: string): Promise<number> {
+  await requireFile(path)
   try {
     const file = await open(path, 'r')
     return await file

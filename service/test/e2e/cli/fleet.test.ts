@@ -147,6 +147,13 @@ describe('a fleet of tags by commands alone', () => {
       /named none/,
     )
     assert.match(await refused(inService, 'tag', 'import', 'nothing.csv'), /There is no file /)
+    for (const own of ['/dev/stdin', '/dev/fd/63', '/proc/self/fd/11'])
+      assert.match(
+        await refused(asProcess, 'tag', 'keys', '--batch', '2026-watches', '--host', 'v.example', `--file=${own}`),
+        new RegExp(
+          `^touchstone: ${own} is open in this process, and the running service executes the command: give it a file\\.$`,
+        ),
+      )
     assert.match(await refused(asProcess, 'bogus'), /unknown command/)
     assert.match(await refused(asProcess, 'serve'), /PAYMENT_PAY_TO needs a facilitator/)
   })
