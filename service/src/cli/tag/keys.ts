@@ -3,10 +3,9 @@ import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { BatchKeyRecord } from '../../tap/keys/batch.ts'
 import {
-  keyRow,
   keyRowFormats,
+  keyRows,
   renderKeyRows,
-  type KeyRow,
   type KeyRowFormat,
   type Masters,
 } from '../../tap/provisioning/key-rows.ts'
@@ -66,8 +65,7 @@ async function printKeys({ store, io }: Session, address: string, options: Optio
   const template = layOut(address, batch)
   const reveal = options.reveal === true
   const masters = reveal ? await getMasters(store, batch) : {}
-  const rows: KeyRow[] = []
-  for (const uid of uids) rows.push(await keyRow({ batch, uid, template, reveal, masters }))
+  const rows = await keyRows(uids.map((uid) => ({ batch, uid, template, reveal, masters })))
   const text = renderKeyRows(rows, options.format)
   if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)

@@ -8,10 +8,9 @@ import { Option, type Command } from 'commander'
 import type { BatchKeyRecord } from '../../tap/keys/batch.ts'
 import {
   type Masters,
-  keyRow,
   keyRowFormats,
+  keyRows,
   renderKeyRows,
-  type KeyRow,
   type KeyRowFormat,
 } from '../../tap/provisioning/key-rows.ts'
 import type { TagTemplate } from '../../tap/provisioning/template.ts'
@@ -75,11 +74,11 @@ async function prepare(session: Session, file: string, options: Options): Promis
   const path = resolve(io.cwd, file)
   const chips = await prepareChips(session, path, options)
   const masters = await mastersOf(session, reveal ? chips : [])
-  const rows: KeyRow[] = []
-  for (const [index, { row, batch, template }] of chips.entries()) {
-    if (index % rowsPerTurn === 0) await setImmediate()
-    rows.push(await keyRow({ batch, uid: row.uid, template, reveal, masters: masters.get(batch.id) ?? {} }))
-  }
+  const rows = await keyRows(
+    chips.map(({ row, batch, template }) => {
+      return { batch, uid: row.uid, template, reveal, masters: masters.get(batch.id) ?? {} }
+    }),
+  )
   const out = resolve(io.cwd, options.out ?? `${path}.prepared.${extensions[format]}`)
   await writeNew(out, renderKeyRows(rows, format))
   if (json === true) return io.out(formatJson({ rows: rows.length, keys: reveal, out }))

@@ -2,6 +2,7 @@
  * Key rows: the data of one tag for a personalisation station (spec §4.4). Its tools read these formats. A row has keys, file content,
  * offsets and settings. A row with revealed keys belongs into a private file (`writePrivateFile`) only.
  */
+import { setImmediate } from 'node:timers/promises'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { formatCsvRow } from '../../lib/csv.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
@@ -40,6 +41,19 @@ export type KeyRowOptions = Readonly<{
 
 /** `app` derives keys 0, 3 and 4 (not for `boltcard`); `file` is a file master that is in a token. */
 export type Masters = Readonly<{ app?: AesKeyRef | undefined; file?: AesKeyRef | undefined }>
+
+/** Rows between two turns of the event loop, because a service may make them. */
+const rowsPerTurn = 100
+
+/** Makes the rows of many tags. Throws as `keyRow` does. */
+export async function keyRows(tags: readonly KeyRowOptions[]): Promise<KeyRow[]> {
+  const rows: KeyRow[] = []
+  for (const tag of tags) {
+    if (rows.length % rowsPerTurn === 0) await setImmediate()
+    rows.push(await keyRow(tag))
+  }
+  return rows
+}
 
 /** Makes the row of one tag. Throws a `RangeError` when keys are to be revealed and the application master is missing. */
 export async function keyRow({ batch, uid, template, masters, reveal = false }: KeyRowOptions): Promise<KeyRow> {

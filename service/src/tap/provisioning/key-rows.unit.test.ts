@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { toHex } from '../bytes.ts'
-import { keyRow, keyRowFormats, renderKeyRows, deriveTagKeys } from './key-rows.ts'
+import { keyRow, keyRowFormats, keyRows, renderKeyRows, deriveTagKeys } from './key-rows.ts'
 import { embeddedKey } from '../sun/aes.ts'
 import { createSoftwareTag } from './software-tag.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
@@ -34,6 +34,16 @@ describe('a key row', () => {
     const revealed = await keyRow({ batch, uid, template, masters, reveal: true })
     assert.equal(new Set(revealed.keys).size, 5)
     await assert.rejects(keyRow({ batch, uid, template, reveal: true }), RangeError)
+  })
+
+  it('is one of many, between which other work of the process has its turn', async () => {
+    let turns = 0
+    const takeTurn = () => void (turns++, (turn = setImmediate(takeTurn)))
+    let turn = setImmediate(takeTurn)
+    const options = { batch, uid, template, masters, reveal: true }
+    const rows = await keyRows(Array.from({ length: 1_000 }, () => options)).finally(() => clearImmediate(turn))
+    assert.deepEqual(rows, Array(1_000).fill(await keyRow(options)))
+    assert.ok(turns >= 10, `${turns} turns`)
   })
 
   it('makes a tag that this verifier takes for genuine, with either MAC input', async () => {
