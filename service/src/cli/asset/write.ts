@@ -7,6 +7,7 @@ import { formatState } from './show.ts'
 import { chainOf, retryChain, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument } from '../session/command.ts'
+import { defaultKey } from '../session/control-client.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
 export type WriteFlags = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
@@ -37,7 +38,7 @@ export function addWriteOptions(command: Command): Command {
 export async function write(
   session: Session,
   request: WriteRequest,
-  { dryRun, key = `cli-${randomUUID()}`, json }: WriteFlags,
+  { dryRun, key = defaultKey(session.io.id ?? randomUUID()), json }: WriteFlags,
   change: string,
   terms?: string,
 ): Promise<Written> {

@@ -27,6 +27,8 @@ export type CommandIo = {
   readonly drained?: () => Promise<void>
   readonly cwd: string
   readonly signal: AbortSignal
+  /** The id of a command that the service runs. A write without a key is done under it. */
+  readonly id?: string
 }
 
 /** Returns the terminal of this process, whose first SIGINT or SIGTERM aborts the signal. */
@@ -96,14 +98,14 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   io.signal.addEventListener('abort', interrupt, { once: true })
   const body = JSON.stringify({ id, argv, cwd: io.cwd })
   const response = await post(address, body)
-  if (response === null) throw new Error(ended)
+  if (response === null) throw new Error(ended(id, argv))
   if (response.statusCode !== 200) {
     response.destroy()
     throw new Error('The service did not take the command: it may be too long.')
   }
   const exit = await relay(response, io).catch(() => null)
   io.signal.removeEventListener('abort', interrupt)
-  if (exit === null) throw new Error(ended)
+  if (exit === null) throw new Error(ended(id, argv))
   return exit
 }
 
@@ -115,7 +117,19 @@ export function isOwnDescriptor(path: string): boolean {
 /** The deadline of the request that interrupts a command. */
 const interruptMs = 10_000
 
-const ended = 'The service ended before the command did. Start it again, then repeat the command.'
+/** Returns how to repeat a command. A write may have been sent, and another key would send it once more. */
+function ended(id: string, argv: readonly string[]): string {
+  const isWrite = argv[0] === 'asset' && commandRights[argv.slice(0, 2).join(' ')] === 'changes'
+  const hasKey = argv.some((word) => /^--key(?:=|$)/.test(word))
+  const once = isWrite && !hasKey ? ` with --key ${defaultKey(id)}, which does it once` : ''
+  return `The service ended before the command did. Start it again, then repeat the command${once}.`
+}
+
+/** The idempotency key of a write for which the command names none. */
+export function defaultKey(id: string): string {
+  return `cli-${id}`
+}
+
 const silent = (pid: number) =>
   `The service of process ${pid} does not respond. Repeat the command; if no such process runs, remove control.json of the data folder.`
 

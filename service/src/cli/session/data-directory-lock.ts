@@ -230,7 +230,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, state
   const { id, argv, cwd } = command
   const signal = AbortSignal.any([left.signal, interrupted.signal, state.stopping.signal])
   const drained = () => drainOf(response, signal)
-  const ended = state.run(argv, { cwd, signal, drained, out: (out) => send({ out }), err: (err) => send({ err }) })
+  const ended = state.run(argv, { id, cwd, signal, drained, out: (out) => send({ out }), err: (err) => send({ err }) })
   state.running.set(id, { interrupt: () => interrupted.abort(), ended })
   send({ exit: await ended.finally(() => state.running.delete(id)) })
   response.end()

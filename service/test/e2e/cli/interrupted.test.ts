@@ -1,0 +1,57 @@
+/** A command that the running service executes, and whose service ends before it (spec §4.9, idempotency). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import type { Writer } from '../../../src/chain/transactions/writer.ts'
+import { acquireDataFolder } from '../../../src/cli/session/data-directory-lock.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
+import { testFolder } from '../../support/folder.ts'
+import { commandsOf, serviceCommandsOf } from '../../support/processes/cli.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+describe('a command whose service ends', () => {
+  const folder = testFolder()
+  let world: World
+  before(async () => {
+    world = await startWorld()
+  })
+  after(() => world.end())
+
+  /** Runs a command in a service that ends when it has written to the chain, and returns the error of its caller. */
+  async function cutOff(...argv: string[]): Promise<string> {
+    const { components, settings } = world
+    const lock = await acquireDataFolder(folder)
+    const write: Writer['write'] = async (...given) => {
+      await components.writer.write(...given)
+      void lock.release()
+      return new Promise(() => {})
+    }
+    const service = { ...world, components: { ...components, writer: { ...components.writer, write } } }
+    lock.serve(await commandRunner({ config: readConfig(settings), service }))
+    return serviceCommandsOf(
+      folder,
+      folder,
+    )(...argv).then(
+      () => assert.fail('the command ended'),
+      (error: Error) => error.message,
+    )
+  }
+
+  it('mints once, when it is repeated as its error says', async () => {
+    const mint = ['asset', 'mint', '--count', '2']
+    const message = await cutOff(...mint)
+    const ended =
+      /^The service ended before the command did\. Start it again, then repeat the command with --key (cli-\S+), which does it once\.$/
+    const [, key = assert.fail(message)] = ended.exec(message) ?? []
+    const { exit, out } = await commandsOf(world)(...mint, '--key', key)
+    assert.equal(exit, 0)
+    assert.match(out, /done before under this key[^]*^asset {8}2 {2}MINTED$/m)
+    assert.equal(await world.mint(), 3n)
+  })
+
+  it('is repeated as it is, with a key of its own', async () => {
+    const repeated = 'The service ended before the command did. Start it again, then repeat the command.'
+    assert.equal(await cutOff('asset', 'mint', '--key', 'own'), repeated)
+    assert.equal(await cutOff('asset', 'mint', '--key=another'), repeated)
+  })
+})
