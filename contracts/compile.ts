@@ -1,20 +1,21 @@
 /**
- * `node contracts/compile.ts` writes artifacts/*.json and service/src/domain/registry-abi.ts.
+ * `npm run compile` writes artifacts/*.json and service/src/domain/registry-abi.ts.
  * `--check` writes nothing: it exits with 1 and a sentence when a file differs from what the sources give.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { formatAbi, type Abi } from 'abitype'
 import { format } from 'oxfmt'
+import { readOptions } from '../scripts/options.ts'
 import { compileContract, contractFiles, type Artifact, type ContractName } from './solidity.ts'
 
 const root = join(import.meta.dirname, '..')
 
+const { values: options } = readOptions({ options: { check: { type: 'boolean', default: false } } })
 const files = await generatedFiles()
-if (process.argv.includes('--check')) {
+if (options.check) {
   const stale = [...files].filter(([path, content]) => read(path) !== content).map(([path]) => relative(root, path))
-  if (stale.length > 0)
-    fail(`Out of step with the contract sources: ${stale.join(', ')}. Run: node contracts/compile.ts`)
+  if (stale.length > 0) fail(`Out of step with the contract sources: ${stale.join(', ')}. Run: npm run compile`)
 } else {
   for (const [path, content] of files) writeFileSync(path, content)
 }

@@ -1,5 +1,5 @@
 /**
- * `node scripts/docs.ts` writes the generated parts of docs/*.md, between their markers. They are settings, metrics, commands, error codes,
+ * `npm run docs` writes the generated parts of docs/*.md, between their markers. They are settings, metrics, commands, error codes,
  * the references of the API and of GraphQL. With `--check` it writes nothing and lists what is not up to date.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -190,7 +190,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values: options } = readOptions({ options: { check: { type: 'boolean', default: false } } })
   const stale = docsSources().filter(({ found, wanted }) => found !== wanted)
   if (options.check) {
-    for (const { name } of stale) console.log(`docs/${name} is not up to date: node scripts/docs.ts`)
+    for (const { name } of stale) console.log(`docs/${name} is not up to date: npm run docs writes it`)
     process.exitCode = stale.length === 0 ? 0 : 1
   } else for (const { name, wanted } of stale) writeFileSync(new URL(name, folder), wanted)
 }

@@ -1,4 +1,4 @@
-/** Every protocol derives its error codes and statuses from this one table. `scripts/docs.ts` makes docs/error-codes.md from it. */
+/** Every protocol derives its error codes and statuses from this one table. `npm run docs` makes docs/error-codes.md from it. */
 type ErrorRow = {
   /** A sentence for people. The gateway sends it as `message`. */
   readonly meaning: string

@@ -286,7 +286,7 @@ describe('the programs of MCP clients', () => {
 
 describe('what is made from the program', () => {
   for (const { name, found, wanted } of docsSources())
-    it(`docs/${name} is up to date (node scripts/docs.ts)`, () => assert.equal(found, wanted))
+    it(`docs/${name} is up to date (npm run docs)`, () => assert.equal(found, wanted))
 
   it('the handbook has every setting', () => {
     for (const name of Object.keys(settings)) assert.ok(source('operators-handbook').includes(`\n| \`${name}\` `), name)
