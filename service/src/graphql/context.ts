@@ -86,7 +86,7 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
     transferById: new DataLoader(async (ids: readonly string[]) =>
       inOrder(ids, await transfers.byIds(ids), ({ id }) => id),
     ),
-    /** The newest 100 of a product, by its `pk`. */
+    /** The newest 100 of a product, by its token id. */
     transfersOf: new DataLoader(async (tokenIds: readonly bigint[]) => {
       const rows = await transfers.newestOf(tokenIds)
       return tokenIds.map((tokenId) => rows.get(tokenId) ?? [])

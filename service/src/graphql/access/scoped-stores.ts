@@ -4,9 +4,12 @@ import type { PastToken } from '../../index/queries/past.ts'
 import type { IndexStores } from '../stores.ts'
 import { permits } from '../../access/rights.ts'
 
-/** Messages and histories are read of products and transfers that were found through these stores. */
+/**
+ * Messages and histories are read of products and transfers that were found through these stores. Each read is written out: a new one does
+ * not pass the type checker until it is decided here whether the brands narrow it.
+ */
 export function scopedStores(stores: IndexStores, brands: readonly string[]): IndexStores {
-  const { products, transfers, past, groups, taps } = stores
+  const { products, transfers, history, past, groups, meta, taps } = stores
   const ofBrands = <Row extends { readonly brand: string | null }>(rows: readonly Row[]): Row[] =>
     rows.filter((row) => permits(brands, row))
   const pastOfBrands = async (asked: readonly PastToken[]) => {
@@ -15,7 +18,8 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
   }
   const narrowed = (condition: ProductCondition) => withBrands(condition, brands)
   return {
-    ...stores,
+    history,
+    meta,
     products: {
       byTokens: async (tokenIds) => ofBrands(await products.byTokens(tokenIds)),
       byTags: async (tagHashes) => ofBrands(await products.byTags(tagHashes)),
@@ -23,7 +27,8 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
       count: (condition) => products.count(narrowed(condition)),
     },
     transfers: {
-      ...transfers,
+      newestOf: (tokenIds) => transfers.newestOf(tokenIds),
+      messages: (asked) => transfers.messages(asked),
       async byIds(ids) {
         const rows = await transfers.byIds(ids)
         const own = new Set(
@@ -35,7 +40,7 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
       count: (filter) => transfers.count({ ...filter, brands }),
     },
     past: {
-      ...past,
+      find: (number) => past.find(number),
       products: pastOfBrands,
       async transfers(asked) {
         const own = await pastOfBrands(asked)
@@ -50,7 +55,6 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
       count: (group) => groups.count(group, brands),
     },
     taps: {
-      ...taps,
       // A product at an earlier block may have been of these brands, and its taps are those of now.
       async pagesOfTags(questions) {
         const own = new Set(
