@@ -118,7 +118,9 @@ describe('the rights of API keys', () => {
     })
 
   it('are tried here for every rule', () => {
-    assert.deepEqual(new Set(acts.map(([name]) => name)), new Set(Object.keys(rules)))
+    const tried = new Set(acts.map(([name]) => name))
+    const untried = Object.keys(rules).filter((name) => !tried.has(name))
+    assert.deepEqual(untried, [], 'rules of access/rules.ts that need a line in `acts` of this file')
   })
 
   it('are demanded of every field that an operation can begin with', () => {

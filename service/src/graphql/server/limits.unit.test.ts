@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertLinear } from '../../../../verdict/test/_linear.ts'
-import { getIntrospectionQuery, getNamedType, isObjectType, isRequiredArgument } from 'graphql'
+import {
+  getIntrospectionQuery,
+  getNamedType,
+  getNullableType,
+  isInputObjectType,
+  isObjectType,
+  isRequiredArgument,
+} from 'graphql'
 import { createLog } from '../../lib/log.ts'
 import { createFormatError } from '../errors.ts'
 import { createPrepareOperation } from './prepare.ts'
@@ -176,12 +183,27 @@ describe('the limits of an operation', () => {
     assert.match(outcome(query, { n: 'many' }), /^BAD_USER_INPUT/)
   })
 
-  it('one for each item, whatever list of the schema has it', () => {
-    const costOf = (query: string): number => {
-      const prepared = prepare({ query })
-      assert.ok(prepared.ok, query)
-      return prepared.cost
+  const costOf = (query: string): number => {
+    const prepared = prepare({ query })
+    assert.ok(prepared.ok, query)
+    return prepared.cost
+  }
+
+  it('one for a single object that is read by its id or alone', () => {
+    const fields = Object.values(schema.getQueryType()?.getFields() ?? {}).filter(
+      ({ type, args }) =>
+        !getNamedType(type).name.endsWith('Connection') &&
+        !args.some((argument) => isInputObjectType(getNullableType(argument.type)) && isRequiredArgument(argument)),
+    )
+    assert.ok(fields.length >= 5)
+    for (const { name, args, type } of fields) {
+      const given = args.filter(isRequiredArgument).map((argument) => `${argument.name}: 1`)
+      const query = `{ ${name}${given.length === 0 ? '' : `(${given.join()})`} { __typename } }`
+      assert.equal(costOf(query), 1, `Query.${name} is free: name ${String(type)} in \`read\` of prepare.ts`)
     }
+  })
+
+  it('one for each item, whatever list of the schema has it', () => {
     const objects = Object.values(schema.getTypeMap()).filter(isObjectType)
     const fields = objects.flatMap((parent) => Object.values(parent.getFields()).map((field) => ({ parent, field })))
     const lists = fields.filter(({ field }) => getNamedType(field.type).name.endsWith('Connection'))
@@ -192,7 +214,11 @@ describe('the limits of an operation', () => {
         `${field.name}(${[`first: ${first}`, ...required].join(', ')}) { edges { node { __typename } } }`
       const query = (first: number) =>
         parent.name === 'Query' ? `{ ${list(first)} }` : `{ node(id: 1) { ... on ${parent.name} { ${list(first)} } } }`
-      assert.equal(costOf(query(100)) - costOf(query(1)), 99, `${parent.name}.${field.name}`)
+      assert.equal(
+        costOf(query(100)) - costOf(query(1)),
+        99,
+        `name the items of ${parent.name}.${field.name} in \`read\` of prepare.ts`,
+      )
     }
   })
 
