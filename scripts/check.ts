@@ -1,6 +1,6 @@
 /**
- * `npm run check` checks types, lint, format, unused code, imports, plain English and generated files in under a minute. It runs the unit tests that
- * need no chain and no database.
+ * `npm run check` checks types, lint, format, unused code, imports, plain English, generated files, and lists that agree with the code. It runs
+ * the unit tests, which need no chain and no database.
  */
 import { runStages, unitTests } from './stages.ts'
 import { readOptions } from './options.ts'
@@ -9,6 +9,11 @@ readOptions({})
 
 /** A file with thousands of tests prints its failures only. */
 const quietTest = ['node', '--test', '--import=./scripts/test-process.ts', '--test-reporter=dot'] as const
+
+/** Tests of what must agree with the code, as openapi.yaml does. They start no chain and no database. */
+const inStep = ['openapi', 'sharding', 'names', 'options', 'test-files'].map(
+  (name) => `service/test/contract/${name}.test.ts`,
+)
 
 await runStages(
   [
@@ -20,7 +25,7 @@ await runStages(
     { name: 'generated tables', command: ['node', 'scripts/docs.ts', '--check'] },
     { name: 'imports', command: [...quietTest, 'service/test/contract/imports.test.ts'] },
     { name: 'plain English', command: [...quietTest, 'service/test/contract/language.test.ts'] },
-    { name: 'openapi.yaml', command: ['node', 'scripts/openapi.ts'] },
+    { name: 'lists kept in step', command: [...quietTest, ...inStep] },
   ],
   2,
 )
