@@ -42,7 +42,7 @@ const otherNumbers = /\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
 
 /** A number that is no part of a word, a code, a link, a fraction, a price or a share. */
 const wholeNumber =
-  /(?<![\p{L}\p{N}_.,/+*\\])(?<!\p{Sc}\s?)(?<!(?<!\btoken)\p{Pd})\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰]|[\p{Pd}/+*\\][\p{L}\p{N}])/iu
+  /(?<![\p{L}\p{N}_.,/+\\])(?<![\p{L}\p{N}]\*)(?<!\p{Sc}\s?)(?<!(?<!\btoken)\p{Pd})\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰]|[\p{Pd}/+*\\][\p{L}\p{N}])/iu
 
 /**
  * Returns the only number of a text, if it can be a token id. Where the text names another number of the item, such as the serial

@@ -12,7 +12,15 @@ describe('the request in a message', () => {
   it('takes the only number of a text, and the skill that its words name', () => {
     assert.deepEqual(inText('Is product #42 genuine?'), run('verify_asset', { token_id: '42' }))
     assert.deepEqual(inText('Is the clean watch, token 42, what it seems?'), run('verify_asset', { token_id: '42' }))
-    for (const text of ['token-42', 'Token-42', '{"token_id":"42"}', 'token_id=42', '(42)', '«42»'])
+    for (const text of [
+      'token-42',
+      'Token-42',
+      '{"token_id":"42"}',
+      'token_id=42',
+      '(42)',
+      '«42»',
+      'Is **42** genuine?',
+    ])
       assert.deepEqual(inText(text), run('verify_asset', { token_id: '42' }), text)
     assert.deepEqual(inText('Was 00042 flagged?'), run('check_flagged', { token_id: '00042' }))
     assert.deepEqual(inText('Show me the history of 42.'), run('get_lifecycle_history', { token_id: '42' }))
@@ -41,6 +49,7 @@ describe('the request in a message', () => {
     '41-B',
     '41/B',
     'A+41',
+    'A*41',
     'https://other.example/token/42',
     '5€',
     '5 €',
