@@ -91,7 +91,8 @@ function registrationsOf(file: JsonObject): readonly unknown[] {
 function isOf(one: unknown, agentId: bigint, registry: string): boolean {
   if (!isObject(one)) return false
   const { agentId: id, agentRegistry } = one
-  const sameId = (typeof id === 'number' || typeof id === 'string') && String(id) === agentId.toString()
+  // A greater number was rounded, and may be that of another agent.
+  const sameId = (typeof id === 'string' || Number.isSafeInteger(id)) && String(id) === agentId.toString()
   return sameId && typeof agentRegistry === 'string' && agentRegistry.toLowerCase() === registry.toLowerCase()
 }
 

@@ -77,6 +77,9 @@ describe('a registration file', () => {
     assert.equal(file?.names(9n, registry), false)
     assert.equal(file?.names(7n, registry.replace('84532', '1')), false)
     assert.equal(parseAgentFile('{"registrations":{}}')?.names(7n, registry), false)
+    // JSON.parse makes 2^53 of this number.
+    const rounded = `{"registrations":[{"agentId":9007199254740993,"agentRegistry":"${registry}"}]}`
+    assert.equal(parseAgentFile(rounded)?.names(2n ** 53n, registry), false)
   })
 
   it('lists the hosts of https endpoints only', () => {
