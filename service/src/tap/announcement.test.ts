@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from './bytes.ts'
-import { hexToBytes } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { insertAsset, isVerified } from '../../test/support/index/rows.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
 
 const tagHash = `0x${'07'.repeat(32)}` as const
@@ -25,11 +25,7 @@ for (const { name, open, skip } of testDatabases()) {
       const { tap, tapOf, uid } = world()
       await tap(1)
       const tokenId = BigInt(`0x${randomBytes(32).toString('hex')}`)
-      await database.query(
-        `insert into asset (token_id, owner, state, flags, tag_hash, created_at, updated_at, updated_block)
-         values ($1, $2, 2, 0, $3, now(), now(), 1)`,
-        [String(tokenId), new Uint8Array(20), hexToBytes(tagHash)],
-      )
+      await insertAsset(database, { tokenId, state: 2, tagHash })
       return { resolved: { uid: toHex(uid), epoch: 0, tapCounter: 1, tokenId, tagHash }, tap, tapOf }
     }
     const eventsOf = (tokenId: bigint) =>
@@ -37,10 +33,7 @@ for (const { name, open, skip } of testDatabases()) {
         `select topic, payload->>'at' as at from outbox where token_id = $1 order by seq`,
         [String(tokenId)],
       )
-    const verifiedOf = async (tokenId: bigint) =>
-      (
-        await database.query<{ verified: boolean }>('select verified from asset where token_id = $1', [String(tokenId)])
-      )[0]?.verified
+    const verifiedOf = (tokenId: bigint) => isVerified(database, tokenId)
 
     it('announces a tap once, with concurrent callers too', async () => {
       const { resolved } = await boundTap()

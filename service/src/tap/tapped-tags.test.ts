@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
-import { hashOf } from '../../test/support/index/rows.ts'
+import { assertSums, hashOf, isVerified as isTokenVerified } from '../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../test/support/index/steps.ts'
 import { newPicc } from '../../test/support/tap/tapped-tag.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
@@ -60,15 +60,7 @@ for (const { name, open, skip } of testDatabases())
       await database.query(statement, [uid, String(tokenId)])
     }
 
-    async function isVerified(tokenId: bigint): Promise<boolean | undefined> {
-      const [row] = await database.query<{ verified: boolean }>('select verified from asset where token_id = $1', [
-        String(tokenId),
-      ])
-      return row?.verified
-    }
-    const sums = () =>
-      database.query('select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1')
-    const counted = () => database.query('select verified, count(*)::int as n from asset group by 1 order by 1')
+    const isVerified = (tokenId: bigint) => isTokenVerified(database, tokenId)
 
     for (const way of waysOn(name)) {
       it(`make no product verified that the index has with another tag, ${way} taps`, async () => {
@@ -81,7 +73,7 @@ for (const { name, open, skip } of testDatabases())
         assert.equal(await isVerified(tokenId), true)
         await bind(tokenId, a)
         assert.equal(await isVerified(tokenId), false, 'that tag was never tapped')
-        assert.deepEqual(await sums(), await counted())
+        await assertSums(database)
       })
 
       it(`are kept for a binding that the index does not have yet, ${way} taps`, async () => {
@@ -95,7 +87,7 @@ for (const { name, open, skip } of testDatabases())
         assert.equal(await isVerified(tokenId), false)
         await tap(way, tokenId, c)
         assert.equal(await isVerified(tokenId), true)
-        assert.deepEqual(await sums(), await counted())
+        await assertSums(database)
       })
 
       it(`are kept for a product that the index does not have yet, ${way} taps`, async () => {
@@ -143,7 +135,7 @@ for (const { name, open, skip } of testDatabases())
             assert.equal(await isVerified(tokenId), false)
             await bind(tokenId, b)
             assert.equal(await isVerified(tokenId), true, 'the tag is kept')
-            assert.deepEqual(await sums(), await counted())
+            await assertSums(database)
           })
     }
 
@@ -158,7 +150,7 @@ for (const { name, open, skip } of testDatabases())
       })
       await bindsB
       assert.equal(await isVerified(tokenId), true)
-      assert.deepEqual(await sums(), await counted())
+      await assertSums(database)
     })
 
     it('of the version before count for the tag that the index has', async () => {
@@ -181,7 +173,7 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await isVerified(early), false)
       await bind(early, c)
       assert.equal(await isVerified(early), true)
-      assert.deepEqual(await sums(), await counted())
+      await assertSums(database)
     })
 
     async function isBlocked(): Promise<boolean> {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../support/database/databases.ts'
+import { assertSums, isVerified } from '../../support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../support/index/steps.ts'
 import { newPicc } from '../../support/tap/tapped-tag.ts'
 import { newUid } from '../../support/tap/tags.ts'
@@ -70,22 +71,7 @@ for (const { name, open, skip } of testDatabases())
     }
     type Chip = Readonly<{ uid: Uint8Array; batchId: string; epoch?: number }>
 
-    async function isVerified(tokenId: bigint): Promise<boolean | undefined> {
-      const statement = 'select verified from asset where token_id = $1::numeric'
-      return (await database.query<{ verified: boolean }>(statement, [String(tokenId)]))[0]?.verified
-    }
-    const areVerified = (all: readonly bigint[]) => Promise.all(all.map(isVerified))
-    async function assertSums(): Promise<void> {
-      const counted = 'select verified, count(*)::int as n from asset group by 1 order by 1'
-      for (const table of ['product_total', 'product_count'])
-        assert.deepEqual(
-          await database.query(
-            `select verified, sum(n)::int as n from ${table} group by 1 having sum(n) <> 0 order by 1`,
-          ),
-          await database.query(counted),
-          table,
-        )
-    }
+    const areVerified = (all: readonly bigint[]) => Promise.all(all.map((tokenId) => isVerified(database, tokenId)))
 
     it('make no product verified, of chips that are registered and of those known by their taps alone', async () => {
       const [leaked, safe] = [await newBatch(), await newBatch()]
@@ -103,7 +89,7 @@ for (const { name, open, skip } of testDatabases())
       await setStatus(leaked, 'revoked')
       await passes().takeBack()
       assert.deepEqual(await areVerified(all), [false, false, true, false])
-      await assertSums()
+      await assertSums(database)
     })
 
     it('do not come back by a rebuild of the index, or by a binding that it has later', async () => {
@@ -122,8 +108,8 @@ for (const { name, open, skip } of testDatabases())
       await rebuildIndex(database)
       step = await indexSteps(database)
       await step(next(), [...minted(tokenId), ...bound(tokenId, tagHash(chip.uid))])
-      assert.equal(await isVerified(tokenId), false)
-      await assertSums()
+      assert.equal(await isVerified(database, tokenId), false)
+      await assertSums(database)
     })
 
     it('make no product verified after a second revocation, also where the clock of the database was set back since the first', async () => {
@@ -142,10 +128,10 @@ for (const { name, open, skip } of testDatabases())
       )
       await setStatus(chip.batchId, 'retired')
       await tap(tokenId, chip)
-      assert.equal(await isVerified(tokenId), true)
+      assert.equal(await isVerified(database, tokenId), true)
       await setStatus(chip.batchId, 'revoked')
       await passes().takeBack()
-      assert.equal(await isVerified(tokenId), false)
+      assert.equal(await isVerified(database, tokenId), false)
     })
 
     it('are followed by taps that count, after the revocation is lifted', async () => {
@@ -155,14 +141,14 @@ for (const { name, open, skip } of testDatabases())
       await setStatus(chip.batchId, 'revoked')
       await passes().takeBack()
       await setStatus(chip.batchId, 'retired')
-      assert.equal(await isVerified(tokenId), false)
+      assert.equal(await isVerified(database, tokenId), false)
       await tap(tokenId, { ...chip, counter: 2 })
       await passes().settle()
-      assert.equal(await isVerified(tokenId), true)
+      assert.equal(await isVerified(database, tokenId), true)
       await setStatus(chip.batchId, 'revoked')
       await passes().settle()
-      assert.equal(await isVerified(tokenId), false, 'revoked once more')
-      await assertSums()
+      assert.equal(await isVerified(database, tokenId), false, 'revoked once more')
+      await assertSums(database)
     })
 
     it('do not take back those of a chip that was written anew', async () => {
@@ -219,7 +205,7 @@ for (const { name, open, skip } of testDatabases())
       await passes({ rowsAtOnce: 3, tagsAtOnce: 2, takeBackTaps: takeBackParts }).settle()
       assert.ok(!(await areVerified(all)).includes(true))
       assert.ok(parts.every((count) => count <= 4))
-      await assertSums()
+      await assertSums(database)
     })
 
     it('that were under way are taken back by a second pass, after which a look is enough', async () => {
@@ -236,7 +222,7 @@ for (const { name, open, skip } of testDatabases())
       const announce = createTapAnnouncement(database)
       await announce({ uid: toHex(chip.uid), epoch: 0, tapCounter: 1, tokenId, tagHash: tagHash(chip.uid) })
       await passes({ settledSeconds: 60 }).settle()
-      assert.equal(await isVerified(tokenId), true, 'it is too early')
+      assert.equal(await isVerified(database, tokenId), true, 'it is too early')
       const [before] = await database.query<{ at: string }>(
         `select (status_at - interval '61 seconds')::text as at from tag_batch where id = $1`,
         [chip.batchId],
@@ -246,7 +232,7 @@ for (const { name, open, skip } of testDatabases())
         before?.at,
       ])
       await passes({ settledSeconds: 60 }).settle()
-      assert.equal(await isVerified(tokenId), false)
+      assert.equal(await isVerified(database, tokenId), false)
 
       const asked: string[] = []
       const query: Database['query'] = (text, values) => {
@@ -264,9 +250,9 @@ for (const { name, open, skip } of testDatabases())
       await setStatus(chip.batchId, 'revoked')
       await passes({ tagHashes: [] }).settle()
       await passes({ database: { ...database, hold: async () => null } }).settle()
-      assert.equal(await isVerified(tokenId), true)
+      assert.equal(await isVerified(database, tokenId), true)
       await passes().settle()
-      assert.equal(await isVerified(tokenId), false)
+      assert.equal(await isVerified(database, tokenId), false)
     })
 
     it('cost nothing where a batch has none', async () => {

@@ -1,4 +1,5 @@
 /** Rows of the index for tests of what reads it, by SQL. */
+import assert from 'node:assert/strict'
 import type { AssetEvent } from '../../../src/domain/registry-event.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
 import { returned, withSums } from '../../../src/index/assets/sums.ts'
@@ -154,4 +155,23 @@ export async function setCursor(sql: Sql, { number, at }: { number: number; at: 
     'insert into index_cursor (contract, number, hash, block_time) values ($1, $2, $3, $4::text::timestamptz)',
     [bytes(alice), number, bytes(hashOf(number)), at],
   )
+}
+
+/** Returns whether the product of a token was tapped; undefined for one that the index does not have. */
+export async function isVerified(sql: Sql, tokenId: bigint): Promise<boolean | undefined> {
+  const statement = 'select verified from asset where token_id = $1::numeric'
+  return (await sql.query<{ verified: boolean }>(statement, [String(tokenId)]))[0]?.verified
+}
+
+/** Asserts that the numbers of products are those of the rows. */
+export async function assertSums(sql: Sql): Promise<void> {
+  for (const [table, columns, from] of [
+    ['product_total', 'verified', 'asset'],
+    ['product_count', 'brand, verified', 'asset'],
+    ['product_group', 'dimension, key', 'asset, groups_of(state, flags, created_at)'],
+  ]) {
+    const sums = `select ${columns}, sum(n)::int as n from ${table} group by ${columns} having sum(n) <> 0 order by ${columns}`
+    const counts = `select ${columns}, count(*)::int as n from ${from} group by ${columns} order by ${columns}`
+    assert.deepEqual(await sql.query(sums), await sql.query(counts), table)
+  }
 }

@@ -14,6 +14,7 @@ import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import type { ChainSourceOptions } from '../../../src/chain/rpc/source.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { until } from '../wait.ts'
+import { assertSums } from './rows.ts'
 import { attester, hash } from './writer-world.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
@@ -189,22 +190,7 @@ export async function assertIndexIsChain(chain: IndexChain, database: Database):
 
   assert.deepEqual(await transfersOf(database), expectedTransfers(await chain.events()))
 
-  const counted = await database.query(
-    `select brand, verified, count(*)::int as n from asset group by 1, 2 order by 1, 2`,
-  )
-  const summed = await database.query(
-    `select brand, verified, sum(n)::int as n from product_count group by 1, 2 having sum(n) <> 0 order by 1, 2`,
-  )
-  assert.deepEqual(summed, counted)
-
-  const total = 'select verified, count(*)::int as n from asset group by 1 order by 1'
-  const totalled = 'select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1'
-  assert.deepEqual(await database.query(totalled), await database.query(total))
-
-  const groups = `select g.dimension, g.key, count(*)::int as n from asset, groups_of(state, flags, created_at) g
-    group by 1, 2 order by 1, 2`
-  const grouped = `select dimension, key, sum(n)::int as n from product_group group by 1, 2 having sum(n) <> 0 order by 1, 2`
-  assert.deepEqual(await database.query(grouped), await database.query(groups))
+  await assertSums(database)
 }
 
 type FedToken = Record<'owner' | 'state' | 'flags' | 'metadata' | 'tag', unknown>
