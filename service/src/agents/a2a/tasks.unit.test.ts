@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { said } from '../../../test/support/agents/a2a.ts'
+import { scriptedTools } from '../../../test/support/agents/tools.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { createA2aAgent } from './agent.ts'
 import { createTaskStore, createStatus, listTasks, withHistory, type TaskPage } from './tasks.ts'
 import type { StreamEvent, Task, TaskState } from './wire.ts'
 
@@ -46,6 +51,18 @@ describe('the store of tasks', () => {
     now = 7_200_000
     assert.equal(store.get('a'), undefined)
     assert.equal(store.ofContext('c').length, 0)
+  })
+
+  it('does not get a dropped task back from its tool, which answers later', async () => {
+    const { tools, release } = scriptedTools()
+    const agent = createA2aAgent({ tools, tasks: createTaskStore({ maxTasks: 1 }) })
+    const slow = { ...said({ token_id: '2' }), configuration: { returnImmediately: true } }
+    const outcome = await agent.SendMessage(slow as JsonObject)
+    const { id } = ('result' in outcome && (outcome.result as { task: Task }).task) || assert.fail()
+    await agent.SendMessage(said('42') as JsonObject)
+    release()
+    await setImmediate()
+    assert.ok('fault' in agent.GetTask({ id }))
   })
 
   it('sends every listener the same events in the same order, and ends them with the task', () => {
