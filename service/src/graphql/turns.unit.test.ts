@@ -5,20 +5,6 @@ import type { IndexStores } from './stores.ts'
 import { createTurns } from './turns.ts'
 
 describe('the turns of a key', () => {
-  it('let the event loop turn before each execution, one at a time', async () => {
-    const { execute } = createTurns()
-    const log: string[] = []
-    let isOver = false
-    const loop = () => {
-      log.push('loop')
-      if (!isOver) setImmediate(loop)
-    }
-    setImmediate(loop)
-    await Promise.all(['a', 'b', 'c'].map((one) => execute('key', async () => void log.push(one))))
-    isOver = true
-    assert.deepEqual(log.slice(0, 6), ['loop', 'a', 'loop', 'b', 'loop', 'c'])
-  })
-
   it('hold the cost of its open subscriptions below a bound, each key its own', () => {
     const { open } = createTurns({ maxOpenCost: 10 })
     const [first, second] = [open('a', 6), open('a', 4)]

@@ -18,8 +18,7 @@ const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0
 for (const { name, open, skip } of testDatabases())
   describe(`the blocks of the index in ${name}`, { skip }, () => {
     it('are thinned to the first of every 4096, in one go or as the chain grows', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const store = indexStore(database)
       const led = await store.lead(`0x${'11'.repeat(20)}`)
       assert.ok(led !== null)
@@ -54,8 +53,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`the offers in ${name}`, { skip }, () => {
     it('do not expire by the clock of the database alone', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const clock = { at: Date.now() }
       const store = indexStore(database, { now: () => clock.at })
       const epoch = (await store.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
@@ -94,8 +92,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('do not expire in a step, on the way to the head, by the clock of this machine', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const step = await indexSteps(database, { now: () => 4_000_000_000_000 })
       await step(1, minted(1n))
       await database.query('update index_cursor set fed_epoch = epoch')
@@ -122,8 +119,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`the sums of brands in ${name}`, { skip }, () => {
     it('become one row of each brand, some brands in each turn', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       let now = 0
       const store = indexStore(database, { now: () => (now += 60_000) })
       const led = await store.lead(`0x${'11'.repeat(20)}`)
@@ -164,8 +160,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`the arrival at the head, in ${name}`, { skip }, () => {
     it('compares without a lock, and announces what differs once, in short transactions, however often it begins', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const step = await indexSteps(database)
       await step(1, Array.from({ length: 1_600 }, (_, n) => minted(BigInt(n + 1))).flat())
       await database.query(`insert into registration (idempotency_key, request_hash, tag_id, metadata_hash, token_id)
@@ -223,8 +218,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`reads of the whole index in ${name}`, { skip }, () => {
     it('wait for the arrival at the head, and say that a product is none only of an index that was whole throughout', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       let onRead: () => Promise<unknown> = async () => {}
       let afterRead: (rows: unknown) => Promise<unknown> = async () => {}
       const query: Database['query'] = async (text, values) => {
@@ -280,8 +274,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('wait a little for an arrival that is due', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const step = await indexSteps(database)
       await step(1, minted(1n))
       const asked = Promise.withResolvers<void>()
@@ -301,8 +294,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`events that the index lacked in ${name}`, { skip }, () => {
     it('are announced by a repair before the later ones of their product, which come again', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       const step = await indexSteps(database)
       await database.query('update index_cursor set fed_epoch = epoch, fed_since = to_timestamp(0)')
       await database.query('update outbox_trim set created_at = to_timestamp(0)')
@@ -331,8 +323,7 @@ for (const { name, open, skip } of testDatabases())
 for (const { name, open, skip } of testDatabases())
   describe(`a rebuild in ${name}`, { skip }, () => {
     it('is repeated where PostgreSQL ends it because of a deadlock with a reader', async () => {
-      await using opened = new AsyncDisposableStack()
-      const database = opened.adopt(await open(), (db) => db.close())
+      await using database = await open()
       if (database.dialect !== 'postgres') return // the embedded one has no second transaction; a cluster ends another one
       await (
         await indexSteps(database)

@@ -7,7 +7,7 @@ import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { throwChainUnavailable } from '../../lib/errors.ts'
-import { quantity, requireQuantity } from '../rpc/answer.ts'
+import { isHexData, isWord, quantity, requireQuantity } from '../rpc/answer.ts'
 import { isAboutRequest, type RpcClient } from '../rpc/client.ts'
 import { assertFresh } from '../rpc/head.ts'
 import { readRegistryVersion } from './registry-version.ts'
@@ -99,8 +99,8 @@ const later = (one: bigint, other: bigint) => (one > other ? one : other)
 
 function parseTimedBlock(found: unknown): TimedBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
-  if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
-  return { number: requireQuantity(number), hash: hash as Hex, timestamp: requireQuantity(timestamp) }
+  if (!isWord(hash)) throw new Error('the newest block has no hash')
+  return { number: requireQuantity(number), hash, timestamp: requireQuantity(timestamp) }
 }
 
 /** Calls `method` with `params` and the block as its last parameter. */
@@ -132,8 +132,7 @@ async function isSignedBy(at: PinnedRpc, domain: RegistryDomain, signed: Signed)
   const { signer, signable, signature } = signed
   const digest = registryDigest(domain, signable)
   const code = await at('eth_getCode', [signer])
-  if (typeof code !== 'string' || !/^0x(?:[0-9a-f]{2})*$/.test(code))
-    throw new Error('the answer to eth_getCode is not code')
+  if (!isHexData(code)) throw new Error('the answer to eth_getCode is not code')
   if (code === '0x') return recoverSigner(digest, signature) === signer.toLowerCase()
   const data = encodeFunctionData({ abi: wallet, functionName: 'isValidSignature', args: [digest, signature] })
   try {

@@ -81,8 +81,7 @@ for (const { name, open, skip } of testDatabases())
         cursor = backward ? pageInfo.startCursor : pageInfo.endCursor
       }
     }
-    /** The statements, without the look-up of the key once a second. */
-    /** On a cluster, readers look for whole steps besides. */
+    /** The statements, without the look-ups of the key and, on a cluster, of whole steps. */
     const indexed = () => statements.filter((text) => !/api_key|index_shown/.test(text))
     const upTo = (n: number) => Array.from({ length: n }, (_, index) => String(index + 1))
     const newestFirst = upTo(50).reverse()

@@ -18,12 +18,13 @@ import { formatError } from '../../../src/cli/session/output.ts'
 import { isPublishedAddress, publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
 import { attestedContract, proofBy, walletKeystore, type Proof } from '../../support/attestation.ts'
+import type { Database } from '../../../src/db/database.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { startTestChain, type TestChain } from '../../support/test-chain.ts'
 
 const dataDir = testFolder()
-const database = await openEmptyPglite()
+const database: Database = await openEmptyPglite()
 after(() => database.close())
 
 describe('attestation keys', () => {

@@ -8,7 +8,7 @@ import { migrate } from '../../../src/db/migrate.ts'
 
 export type TestDatabase = {
   readonly name: string
-  readonly open: () => Promise<Database>
+  readonly open: () => Promise<Database & AsyncDisposable>
   readonly skip: string | false
 }
 
@@ -31,8 +31,11 @@ export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
   ]
 }
 
+/** A database at `url`, which closing drops. */
+type OwnDatabase = Database & AsyncDisposable & { readonly url: string }
+
 /** A new database on the server; closing it drops it. On Citus it always has today's tables. */
-export async function openOwnDatabase(tables: Tables = 'none'): Promise<Database & { readonly url: string }> {
+export async function openOwnDatabase(tables: Tables = 'none'): Promise<OwnDatabase> {
   const name = newName()
   if (citusUrl !== undefined) {
     const { url, drop } = await createCitusDatabase(citusUrl, name)
@@ -67,13 +70,13 @@ export async function countLockWaits(sql: Sql): Promise<number> {
 
 const newName = () => `touchstone_test_${randomBytes(6).toString('hex')}`
 
-async function opened(url: string, drop: () => Promise<unknown>): Promise<Database & { readonly url: string }> {
+async function opened(url: string, drop: () => Promise<unknown>): Promise<OwnDatabase> {
   const database = await openDatabase({ url, statementTimeoutMs: 60_000 })
   const close = async () => {
     await database.close()
     await drop()
   }
-  return { ...database, url, close }
+  return { ...database, url, close, [Symbol.asyncDispose]: close }
 }
 
 async function createDatabase(name: string, template?: string): Promise<string> {

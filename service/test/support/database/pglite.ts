@@ -32,7 +32,7 @@ const smallBuffers = 'shared_buffers = 16MB\n'
 const templates: Partial<Record<Tables, Promise<string>>> = {}
 
 /** Opens a copy in a folder of its own, which closing removes. */
-export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Database> {
+export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Database & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-pglite-'))
   const dataDir = join(folder, 'store')
   await copyEmptyPglite(dataDir, tables)
@@ -41,7 +41,7 @@ export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Data
     await database.close()
     await rm(folder, { recursive: true, force: true })
   }
-  return { ...database, close }
+  return { ...database, close, [Symbol.asyncDispose]: close }
 }
 
 /** Puts the files of an empty database where a service will open it. `dataDir` must not exist. */
