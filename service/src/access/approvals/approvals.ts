@@ -113,9 +113,7 @@ export function createApprovals({
     // The chain is read before the row is locked: a slow provider must not hold a connection of the database.
     const isPending = found.status === 'PENDING'
     const seen = isPending && 'readFacts' in definition ? await definition.readFacts(found.subject) : undefined
-    const decided = await database.transaction(async (sql): Promise<Decided | null> => {
-      const locked = await store.lock(sql, id, by.key?.id ?? null)
-      if (locked === null || !(await mayDecide(sql, locked, by))) return refused('unknown')
+    const decided = await underLock(id, by, async (sql, locked) => {
       const because = objection(locked, by)
       if (because !== null) return refused(because, locked)
       const facts = 'facts' in definition ? await definition.facts(sql, locked.subject) : (seen ?? null)
@@ -132,6 +130,14 @@ export function createApprovals({
     return { ok: true, approval: (await store.find(id)) ?? found, block }
   }
 
+  /** Decides a request under its row lock. Returns the refusal, or null where it was decided. */
+  function underLock(id: string, by: Decider, decide: (sql: Sql, locked: LockedApproval) => Promise<Decided | null>) {
+    return database.transaction(async (sql) => {
+      const locked = await store.lock(sql, id, by.key?.id ?? null)
+      return locked !== null && (await mayDecide(sql, locked, by)) ? decide(sql, locked) : refused('unknown')
+    })
+  }
+
   /** Notes an attempt to approve in the audit trail, and ends a request that cannot be approved any more. */
   async function noteRefusal(decided: Decided, by: Decider): Promise<Decided> {
     if (decided.ok || decided.approval === null || decided.because === 'settled') return decided
@@ -146,9 +152,7 @@ export function createApprovals({
 
   /** Rejects a request. The one that asked may take its own back, whatever its rights are. */
   async function reject(id: string, by: Decider): Promise<Decided> {
-    const decided = await database.transaction(async (sql): Promise<Decided | null> => {
-      const locked = await store.lock(sql, id, by.key?.id ?? null)
-      if (locked === null || !(await mayDecide(sql, locked, by))) return refused('unknown')
+    const decided = await underLock(id, by, async (sql, locked) => {
       if (locked.isGone) return refused('gone', locked)
       if (locked.status !== 'PENDING') return refused('settled', locked)
       await store.decide(sql, locked, 'REJECTED', by)

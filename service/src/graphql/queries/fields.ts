@@ -25,9 +25,9 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
     Product: {
       id: ({ tokenId }: ProductRow) => tokenId.toString(),
       tagId: ({ tagId, tagHash }: ProductRow) => (tagId === null ? (tagHash ?? '') : cleanLine(tagId)),
-      name: ({ name, tokenId }: ProductRow) => (name === null ? '' : cleanLine(name)) || `Asset ${tokenId}`,
-      brand: ({ brand }: ProductRow) => (brand === null ? null : cleanLine(brand) || null),
-      serialNumber: ({ serial }: ProductRow) => (serial === null ? null : cleanLine(serial) || null),
+      name: ({ name, tokenId }: ProductRow) => cleanLine(name ?? '') || `Asset ${tokenId}`,
+      brand: ({ brand }: ProductRow) => cleanLine(brand ?? '') || null,
+      serialNumber: ({ serial }: ProductRow) => cleanLine(serial ?? '') || null,
       metadata: ({ metadataHash }: ProductRow) => (metadataHash === null ? null : metadataOf(metadataHash)),
       currentOwner: ({ owner }: ProductRow) => toOwnerOrNull(owner),
       async transfers({ pk, tokenId, at }: ProductRow, _args: unknown, context: GraphqlContext) {

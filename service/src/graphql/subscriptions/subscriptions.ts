@@ -48,7 +48,6 @@ export function subscriptionResolvers({
   load,
   log,
 }: SubscriptionDeps): ResolverMap {
-  const resolve = (event: SubscriptionEvent) => event
   const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
     product !== null && (transfer !== null || kind === 'VERIFIED')
 
@@ -81,6 +80,12 @@ export function subscriptionResolvers({
     }
     const streams = { dispatcher, goneError, log, ...replay }
     return createEventStream(streams, { filter, after: place?.seq ?? null, view })
+  }
+
+  function subscriptionTo<Given>(filterOf: (given: Given) => EventFilter) {
+    const subscribe = (_root: unknown, given: Given & Pick<EventArguments, 'after'>, context: GraphqlContext) =>
+      subscribeTo(filterOf(given), given.after, context)
+    return { subscribe, resolve: (event: SubscriptionEvent) => event }
   }
 
   return {
@@ -126,28 +131,12 @@ export function subscriptionResolvers({
       },
     },
     Subscription: {
-      events: {
-        subscribe(_root: unknown, given: EventArguments, context: GraphqlContext) {
-          return subscribeTo(parseFilter(given), given.after, context)
-        },
-        resolve,
-      },
-      productTransferred: {
-        subscribe(
-          _root: unknown,
-          { productId, after }: { productId: string; after?: string | null },
-          context: GraphqlContext,
-        ) {
-          return subscribeTo({ topic: 'transfer', tokenId: requireTokenId(productId) }, after, context)
-        },
-        resolve,
-      },
-      productVerified: {
-        subscribe(_root: unknown, { after }: { after?: string | null }, context: GraphqlContext) {
-          return subscribeTo({ topic: 'tap' }, after, context)
-        },
-        resolve,
-      },
+      events: subscriptionTo(parseFilter),
+      productTransferred: subscriptionTo(({ productId }: { productId: string }) => ({
+        topic: 'transfer',
+        tokenId: requireTokenId(productId),
+      })),
+      productVerified: subscriptionTo(() => ({ topic: 'tap' })),
     },
   }
 }
