@@ -30,10 +30,11 @@ export function createFormatError(log: Log): FormatError {
   return (error, requestId) => {
     const located: Partial<GraphQLError> = error instanceof GraphQLError ? error : {}
     const { nodes = null, source = null, positions = null, path = null, originalError } = located
-    const { message, ...extensions } =
+    const { message, ...described } =
       originalError === undefined || originalError instanceof GraphQLError
         ? describeRefusal(error.message, located.extensions)
         : describeFault(originalError, requestId, log)
+    const extensions = { ...described, ...(described.code === 'INTERNAL' && { requestId }) }
     return new GraphQLError(message, { nodes, source, positions, path, extensions })
   }
 }
@@ -74,7 +75,7 @@ function describeFault(fault: Error, requestId: string, log: Log): Described {
     return { code: error.code, message: error.message }
   }
   log.error('request failed', { code: 'INTERNAL', requestId, reason: reasonOf(fault) })
-  return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.`, requestId }
+  return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }
 }
 
 /** Returns null where the index does not have all products yet, so that the caller goes by the chain. */
