@@ -1,0 +1,109 @@
+/** The ledger answers vouchers that come again, and those of a buyer whose earlier purchase was not delivered (spec §4.8). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { generatePrivateKey } from 'viem/accounts'
+import { voucherDigest } from '../../../src/payments/channels/channel.ts'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { parseOrder } from '../../../src/payments/order.ts'
+import { price, type Answered } from '../../support/payments/buyer.ts'
+import {
+  buyThrough,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
+import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { newPayment } from '../../support/payments/ledger.ts'
+import { until } from '../../support/wait.ts'
+
+const authorizer = attestationKey()
+const codeOf = ({ status, body }: Answered) => [status, body.error]
+const used = [402, 'payment_already_used']
+
+describe('a voucher', () => {
+  let world: GatewayWorld
+  let gateway: Opened
+  let token: bigint
+  let another: bigint
+
+  before(async () => {
+    world = await startGatewayWorld()
+    await installChannels(world.rpc)
+    token = await world.mint()
+    another = await world.mint()
+    gateway = await world.open({ channels: { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } })
+  })
+  after(() => world?.end())
+
+  /** Opens a channel with one purchase, whose proof was delivered. */
+  async function openChannel() {
+    const payer = await world.payer(100n * price)
+    const own = channelOf(payer.address, authorizer.address)
+    const voucher = (sum: bigint) => voucherPayload(payer, own, sum)
+    const first = await depositPayload(payer, own, { amount: 100n * price, sum: price })
+    const bought = await buyThrough(gateway.url, token, first)
+    assert.equal(bought.status, 200)
+    const key = { payer: own.payer, nonce: voucherDigest(own.id, price) }
+    const isMarked = async () => (await world.store.find(key))?.undelivered
+    const isSent = `select from payment where undelivered and payer = decode($1, 'hex')`
+    await until(async () => (await world.database.query(isSent, [own.payer.slice(2)])).length === 0)
+    const charged = async () => (await world.channels.find(own.id))?.charged
+    return { payer, own, voucher, bought, key, isMarked, charged }
+  }
+
+  it('of an hour ago brings its proof where that was not delivered, and not where it was', async () => {
+    const { voucher, bought, key, charged } = await openChannel()
+    await world.ageSettled()
+    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, await voucher(price))), used)
+    await world.store.setUndelivered(key, true)
+    const again = await buyThrough(gateway.url, token, await voucher(price))
+    assert.deepEqual([again.status, again.text, await charged()], [200, bought.text, price])
+  })
+
+  it('of an hour ago marks no proof when it comes for another request', async () => {
+    const { voucher, isMarked } = await openChannel()
+    await world.ageSettled()
+    assert.deepEqual(codeOf(await buyThrough(gateway.url, another, await voucher(price))), used)
+    assert.equal(await isMarked(), false)
+    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, await voucher(price))), used)
+  })
+
+  it('brings the purchase of its name, however old that is', async () => {
+    const { voucher, charged } = await openChannel()
+    const id = `channel-${generatePrivateKey()}`.slice(0, 60)
+    const extensions = { 'payment-identifier': { info: { required: false, id } } }
+    const named = await buyThrough(gateway.url, another, await voucher(2n * price), { extensions })
+    assert.equal(named.status, 200)
+    await world.ageSettled()
+    const again = await buyThrough(gateway.url, another, await voucher(3n * price), { extensions })
+    assert.deepEqual([again.status, again.text, await charged()], [200, named.text, 2n * price])
+  })
+
+  it('for another seller leaves an undelivered proof to its buyer, although its channel shows no claim', async () => {
+    const { payer, own, voucher, bought, key, isMarked, charged } = await openChannel()
+    await world.store.setUndelivered(key, true)
+    const receiver = publishedAddresses[3]?.toLowerCase() as typeof own.receiver
+    const elsewhere = channelOf(payer.address, authorizer.address, { receiver })
+    const foreign = await buyThrough(gateway.url, token, await voucherPayload(payer, elsewhere, 2n * price))
+    assert.deepEqual(codeOf(foreign), [402, 'recipient_mismatch'])
+    assert.equal(await isMarked(), true)
+    const next = await buyThrough(gateway.url, token, await voucher(2n * price))
+    assert.deepEqual([next.status, next.text, await charged()], [200, bought.text, price])
+  })
+
+  it('is sold while a transfer of its buyer for the same request is not settled', async () => {
+    const { own, voucher, charged } = await openChannel()
+    const body = parseOrder(JSON.stringify({ assetId: String(another) }))
+    assert.ok(body.kind === 'order')
+    const transfer = newPayment()
+    const payment = { ...transfer.payment, from: own.payer }
+    const row = { ...transfer, payment, payer: own.payer, requestHash: body.order.requestHash }
+    assert.ok(await world.store.insert(row))
+    await world.store.setUndelivered(row, true)
+    assert.equal((await buyThrough(gateway.url, another, await voucher(2n * price))).status, 200)
+    assert.equal(await charged(), 2n * price)
+    await world.database.query(`delete from payment where state = 'settling'`)
+  })
+})
