@@ -10,7 +10,6 @@ import { createTracker } from './tracker.ts'
 
 const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
 const receipt = {
-  status: '0x1',
   to: `0x${'c4'.repeat(20)}`,
   logs: [],
   gasUsed: '0x14ff8',

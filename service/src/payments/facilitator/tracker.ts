@@ -20,7 +20,6 @@ export type Receipt = MinedSlot & {
   readonly transaction: Hex
   /** Null for a batch, which is a creation. */
   readonly to: Hex | null
-  readonly ok: boolean
   readonly logs: readonly LoggedEvent[]
 }
 /** lost: another transaction has the nonce, so that this one will never be in a block. The other one may be a transfer of nothing. */
@@ -224,7 +223,7 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
 /** Returns null for a transaction that is in no block. Throws for an answer of another shape. */
 export function parseReceipt(transaction: Hex, answer: unknown): Receipt | null {
   if (answer === null) return null
-  const receipt = answer as Record<'status' | 'gasUsed' | 'effectiveGasPrice' | 'blockNumber' | 'l1Fee', unknown> & {
+  const receipt = answer as Record<'gasUsed' | 'effectiveGasPrice' | 'blockNumber' | 'l1Fee', unknown> & {
     readonly to?: Hex | null
     readonly blockHash: Hex
     readonly logs: readonly LoggedEvent[]
@@ -232,7 +231,6 @@ export function parseReceipt(transaction: Hex, answer: unknown): Receipt | null 
   return {
     transaction,
     to: (receipt.to?.toLowerCase() ?? null) as Hex | null,
-    ok: receipt.status === '0x1',
     logs: receipt.logs,
     gasUsed: requireQuantity(receipt.gasUsed),
     gasPrice: requireQuantity(receipt.effectiveGasPrice),

@@ -41,7 +41,6 @@ describe('a receipt', () => {
     assert.deepEqual(parseReceipt(hash, ofBase), {
       transaction: hash,
       to: ofBase.to,
-      ok: true,
       logs: [],
       gasUsed: 86_008n,
       gasPrice: 1_000_210n,
@@ -125,8 +124,8 @@ describe('a tracker', () => {
     await using _tracker = tracker
     const found = await Promise.all(tracked)
     assert.deepEqual(
-      found.map((one) => one !== 'lost' && one.ok),
-      [true, true],
+      found.map((one) => one !== 'lost' && one.transaction),
+      [hashOf(1), hashOf(2)],
     )
   })
 })
