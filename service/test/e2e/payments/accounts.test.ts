@@ -31,6 +31,7 @@ describe('several keys', () => {
     for (let sale = 0; sale < 2; sale += 1)
       assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.equal(await countOf(empty), 0)
+    assert.equal((await gateway.metrics()).refused['payment_unavailable'], undefined)
     await gateway.close()
   })
 })

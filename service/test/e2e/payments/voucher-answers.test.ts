@@ -1,6 +1,7 @@
 /** The ledger answers vouchers that come again, and those of a buyer whose earlier purchase was not delivered (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { decodePaymentResponseHeader } from '@x402/fetch'
 import { generatePrivateKey } from 'viem/accounts'
 import { voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
@@ -20,6 +21,12 @@ import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
 const codeOf = ({ status, body }: Answered) => [status, body.error]
+/** Returns what a stock client reads of a sale: the price that it cost, and the sum of the channel. */
+function chargeOf({ headers }: Answered): readonly unknown[] {
+  const receipt = decodePaymentResponseHeader(headers.get('PAYMENT-RESPONSE') ?? '')
+  const { chargedAmount, channelState } = receipt.extra as Record<string, Record<string, unknown>>
+  return [chargedAmount, channelState?.['chargedCumulativeAmount']]
+}
 const used = [402, 'payment_already_used']
 
 describe('a voucher', () => {
@@ -79,6 +86,35 @@ describe('a voucher', () => {
     await world.ageSettled()
     const again = await buyThrough(gateway.url, another, await voucher(3n * price), { extensions })
     assert.deepEqual([again.status, again.text, await charged()], [200, named.text, 2n * price])
+  })
+
+  it('that brings an earlier proof costs nothing, and binds its name to that', async () => {
+    const { voucher, bought, key, isMarked, charged } = await openChannel()
+    await world.store.setUndelivered(key, true)
+    const id = `channel-${generatePrivateKey()}`.slice(0, 60)
+    const extensions = { 'payment-identifier': { info: { required: false, id } } }
+    for (let time = 0; time < 2; time += 1) {
+      const next = await buyThrough(gateway.url, token, await voucher(2n * price), { extensions })
+      assert.deepEqual([next.status, next.text, await charged()], [200, bought.text, price])
+      if (time === 0) assert.deepEqual(chargeOf(next), ['0', String(price)])
+      await until(async () => (await isMarked()) === false)
+    }
+    assert.deepEqual(chargeOf(await buyThrough(gateway.url, token, await voucher(price))), [
+      String(price),
+      String(price),
+    ])
+    const sold = await buyThrough(gateway.url, token, await voucher(2n * price))
+    assert.deepEqual([sold.status, chargeOf(sold)], [200, [String(price), String(2n * price)]])
+  })
+
+  it('that comes again brings the same bytes, although the asset has changed', async () => {
+    const { voucher, key, isMarked } = await openChannel()
+    const own = await world.mint()
+    const sold = await buyThrough(gateway.url, own, await voucher(2n * price))
+    assert.equal(sold.status, 200)
+    await world.flag(own, 1)
+    const again = await buyThrough(gateway.url, own, await voucher(2n * price))
+    assert.deepEqual([again.status, again.text, await isMarked()], [200, sold.text, false], key.nonce)
   })
 
   it('for another seller leaves an undelivered proof to its buyer, although its channel shows no claim', async () => {

@@ -1,0 +1,155 @@
+/** Payments that are sent together: how many, when, and what becomes of those that are not sent. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { decodeAbiParameters, parseAbiParameters, toHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { type: 'json' }
+import { until } from '../../../test/support/wait.ts'
+import { createLog } from '../../lib/log.ts'
+import type { Payment } from '../x402/payment.ts'
+import type { Call } from './call-batch.ts'
+import { createSender, type Member } from './sender.ts'
+import type { NonceSlots, Slot } from './slots.ts'
+
+const account = privateKeyToAccount(generatePrivateKey())
+const target: Hex = `0x${'c4'.repeat(20)}`
+const head = { number: 9n, hash: toHex(9, { size: 32 }), timestamp: 100n, baseFee: 1n }
+const receipt = {
+  to: target,
+  logs: [],
+  gasUsed: '0x1',
+  effectiveGasPrice: '0x1',
+  blockHash: head.hash,
+  blockNumber: '0x9',
+}
+
+/** A sender on a node that mines nothing before `mines`. A call fails there whose data are `0xfa`. */
+function senderOf() {
+  const sent: Hex[] = []
+  const assigned: string[][] = []
+  const state = { mines: false, storesNothing: false, validBefore: 0n }
+  const sender = createSender({
+    rpc: async (method, [given] = []) => {
+      if (method === 'eth_getTransactionCount') return '0x0'
+      if (method === 'eth_getTransactionReceipt') return state.mines ? receipt : null
+      if (method === 'eth_sendRawTransaction') return void sent.push(given as Hex)
+      const { data } = given as { data: Hex }
+      const [calls] = decodeAbiParameters(
+        parseAbiParameters('(address, uint256, bytes)[], bool'),
+        `0x${data.slice(callBatch.bytecode.length)}`,
+      )
+      const words = calls.map(([, , bytes]) => (bytes === '0xfa' ? 0n : 1n << 255n))
+      return `0x${words.map((word) => word.toString(16).padStart(64, '0') + '0'.repeat(64)).join('')}`
+    },
+    heads: { head: async () => head, fees: async () => ({ maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }) },
+    slots: {
+      assign: async ({ sender: from, members }, sign): Promise<Slot> => {
+        if (state.storesNothing) throw new Error('connection terminated')
+        assigned.push(members.map(({ nonce }) => nonce))
+        const { raw, hash } = await sign(assigned.length)
+        return { pk: BigInt(assigned.length), sender: from, nonce: assigned.length, raw, hashes: [hash] }
+      },
+      mined: async () => {},
+      release: async () => {},
+    } as Pick<NonceSlots, 'assign' | 'mined' | 'release'> as NonceSlots,
+    accounts: [account],
+    log: createLog(() => {}),
+  })
+  let nonces = 0
+  const member = (calls: readonly Call['data'][] = ['0x12'], gasLimit = 100_000): Member => ({
+    payment: { from: target, nonce: toHex((nonces += 1)), validBefore: 900n } as Payment,
+    calls: calls.map((data) => ({ target, gasLimit, data })),
+  })
+  const sizes = () => assigned.map(({ length }) => length)
+  return { sender, member, sent, assigned, sizes, state }
+}
+
+describe('a sender', () => {
+  it('sends all that come at once, eighty in a transaction at most, and leaves none behind', async () => {
+    const { sender, member, sent, sizes, state } = senderOf()
+    await using _sender = sender
+    const submitted = Array.from({ length: 170 }, () => sender.submit(member()))
+    await until(() => sent.length === 3)
+    assert.deepEqual(
+      sizes().toSorted((a, b) => b - a),
+      [80, 80, 10],
+    )
+    state.mines = true
+    for (const found of await Promise.all(submitted)) assert.ok(typeof found === 'object')
+  })
+
+  it('sends no more in a transaction than its gas and its size allow', async () => {
+    const { sender, member, sent, sizes, state } = senderOf()
+    await using _sender = sender
+    const dear = Array.from({ length: 5 }, () => sender.submit(member(['0x12'], 4_000_000)))
+    await until(() => sizes().reduce((sum, size) => sum + size, 0) === 5)
+    assert.deepEqual(
+      sizes().toSorted((a, b) => b - a),
+      [4, 1],
+    )
+    const large = Array.from({ length: 5 }, () => sender.submit(member([`0x${'12'.repeat(12_000)}`], 30_000)))
+    await until(() => sizes().reduce((sum, size) => sum + size, 0) === 10)
+    assert.deepEqual(
+      sizes()
+        .slice(2)
+        .toSorted((a, b) => b - a),
+      [3, 2],
+    )
+    await until(() => sent.length === 4)
+    state.mines = true
+    await Promise.all([...dear, ...large])
+  })
+
+  it('sends one that is alone by itself, and others together with what comes meanwhile', async () => {
+    const { sender, member, sent, sizes, state } = senderOf()
+    await using _sender = sender
+    const first = sender.submit(member())
+    await until(() => sent.length === 1)
+    const others: ReturnType<typeof sender.submit>[] = []
+    for (let n = 0; n < 3; n += 1) {
+      others.push(sender.submit(member()))
+      await new Promise(setImmediate)
+    }
+    await until(() => sent.length === 2)
+    assert.deepEqual(sizes(), [1, 3])
+    state.mines = true
+    await Promise.all([first, ...others])
+  })
+
+  it('rejects a payment whose transfer would fail, whatever its calls before that, and sends the others', async () => {
+    const { sender, member, assigned, state } = senderOf()
+    await using _sender = sender
+    state.mines = true
+    const members = [member(['0x12', '0xfa']), member(['0xfa', '0x12']), member(['0xfa']), member()]
+    const found = await Promise.all(members.map((one) => sender.submit(one)))
+    assert.deepEqual(
+      found.map((one) => (typeof one === 'object' ? 'mined' : one)),
+      ['rejected', 'mined', 'rejected', 'mined'],
+    )
+    assert.deepEqual(assigned.flat(), ['0x2', '0x4'])
+    assert.equal(await sender.submit(member(['0xfa'])), 'rejected')
+    assert.equal(assigned.length, 1)
+  })
+
+  it('rejects with the fault of a database that stores nothing, and sends nothing then', async () => {
+    const { sender, member, sent, state } = senderOf()
+    await using _sender = sender
+    state.storesNothing = true
+    const submitted = [sender.submit(member()), sender.submit(member())]
+    for (const one of await Promise.allSettled(submitted)) assert.equal(one.status, 'rejected')
+    assert.deepEqual(sent, [])
+  })
+
+  it('rejects what waits when it ends', async () => {
+    const { sender, member, sent } = senderOf()
+    const first = sender.submit(member())
+    first.catch(() => {})
+    await until(() => sent.length === 1)
+    const waiting = sender.submit(member())
+    waiting.catch(() => {})
+    await sender[Symbol.asyncDispose]()
+    for (const one of await Promise.allSettled([first, waiting])) assert.equal(one.status, 'rejected')
+    assert.equal(sent.length, 1)
+  })
+})
