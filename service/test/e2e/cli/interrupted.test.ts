@@ -17,7 +17,7 @@ describe('a command whose service ends', () => {
   })
   after(() => world.end())
 
-  /** Runs a command in a service that ends after its write to the chain, and returns the error of the caller. */
+  /** Runs a command in a service that ends after its write to the chain. Returns the error of the caller. */
   async function cutOff(...argv: string[]): Promise<string> {
     const { components, settings } = world
     const lock = await acquireDataFolder(folder)
