@@ -44,7 +44,13 @@ export async function write(
 ): Promise<Written> {
   if (dryRun === true) return simulate(session, request, change, json)
   const { io } = session
-  const result = await chainOf(session).writer.write(request, { idempotencyKey: key, terms })
+  if (io.signal.aborted) throw new CommandError('The command was interrupted before it sent anything.')
+  const explain = () =>
+    io.err(`touchstone: the transaction may be sent. Wait for it, or repeat the command with --key ${key}.`)
+  io.signal.addEventListener('abort', explain)
+  const result = await chainOf(session)
+    .writer.write(request, { idempotencyKey: key, terms })
+    .finally(() => io.signal.removeEventListener('abort', explain))
   if (!result.ok)
     throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
   const { status, txHash: transaction, repeated } = result

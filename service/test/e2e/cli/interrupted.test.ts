@@ -1,4 +1,4 @@
-/** A command that the running service executes, and whose service ends before it (spec §4.9, idempotency). */
+/** A command that writes to the chain and is interrupted, or whose service ends before it (spec §4.9, idempotency). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
@@ -6,10 +6,10 @@ import type { Writer } from '../../../src/chain/transactions/writer.ts'
 import { acquireDataFolder } from '../../../src/cli/session/data-directory-lock.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { testFolder } from '../../support/folder.ts'
-import { commandsOf, serviceCommandsOf } from '../../support/processes/cli.ts'
+import { captureIo, commandsOf, serviceCommandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
-describe('a command whose service ends', () => {
+describe('a command that is cut off', () => {
   const folder = testFolder()
   let world: World
   before(async () => {
@@ -47,6 +47,35 @@ describe('a command whose service ends', () => {
     assert.equal(exit, 0)
     assert.match(out, /done before under this key[^]*^asset {8}2 {2}MINTED$/m)
     assert.equal(await world.mint(), 3n)
+  })
+
+  it('names its key when it is interrupted, because a second signal ends it at once', async () => {
+    const interrupted = new AbortController()
+    const { components, settings } = world
+    const write: Writer['write'] = (...given) => {
+      interrupted.abort()
+      return components.writer.write(...given)
+    }
+    const service = { ...world, components: { ...components, writer: { ...components.writer, write } } }
+    const run = await commandRunner({ config: readConfig(settings), service })
+    const { io, ran } = captureIo(folder)
+    const mint = ['asset', 'mint']
+    const { exit, out, err } = ran(await run(mint, { ...io, signal: interrupted.signal }))
+    const named =
+      /^touchstone: the transaction may be sent\. Wait for it, or repeat the command with --key (cli-\S+)\.$/
+    const [, key = assert.fail(err)] = named.exec(err) ?? []
+    assert.equal(exit, 0)
+    assert.match(out, /^transaction /)
+    assert.match((await commandsOf(world)(...mint, '--key', key)).out, /done before under this key/)
+  })
+
+  it('sends nothing once it is interrupted', async () => {
+    const run = await commandRunner({ config: readConfig(world.settings), service: world })
+    const { io, ran } = captureIo(folder)
+    const before = await world.mint()
+    const { exit, err } = ran(await run(['asset', 'mint'], { ...io, signal: AbortSignal.abort() }))
+    assert.deepEqual([exit, err], [1, 'touchstone: The command was interrupted before it sent anything.'])
+    assert.equal(await world.mint(), before + 1n)
   })
 
   it('is repeated as it is, with a key of its own', async () => {
