@@ -30,6 +30,10 @@ const privateName =
 /** The most words of the first sentence of a comment, and of any sentence that people read. */
 const longest = { opening: 20, sentence: 25 } as const
 
+/** Messages of failures, which say what to write instead. */
+const shortSentences = `the first sentence of a comment has at most ${longest.opening} words, one of a message or a document ${longest.sentence}`
+const ownWords = 'write British spelling, and none of the words of `terms` in language.test.ts'
+
 /** British spelling, but for words of standards and of the wire: authorize, finalized, initialize, serialize. */
 const american =
   /\b(?:colors?|gray|behaviors?|favou?rite|catalogs|licenses|centers?|jewelry|recogniz\w+|organiz\w+|reorganiz\w+|normaliz\w+|minimiz\w+|optimiz\w+|personaliz\w+|summariz\w+|canceled|canceling|labeled|fulfill)\b/
@@ -99,7 +103,7 @@ describe('plain English', () => {
 
     it(`${file} has short sentences`, () => {
       const long = comments.filter(({ text }) => wordsOf(sentencesOf(text)[0] ?? '') > longest.opening)
-      assert.deepEqual([...long, ...messages.flatMap(longSentences)].map(show), [])
+      assert.deepEqual([...long, ...messages.flatMap(longSentences)].map(show), [], shortSentences)
     })
   }
 })
@@ -113,16 +117,21 @@ describe('the documentation', () => {
   for (const page of pages) {
     const texts = proseOf(readSource(page))
 
-    it(`${page} has short sentences`, () => assert.deepEqual(texts.flatMap(longSentences).map(show), []))
+    it(`${page} has short sentences`, () =>
+      assert.deepEqual(texts.flatMap(longSentences).map(show), [], shortSentences))
 
     it(`${page} opens each sentence with its subject`, () => {
       const wrong = texts.flatMap(({ line, text }) => sentencesOf(text).map((sentence) => ({ line, text: sentence })))
-      assert.deepEqual(wrong.filter(({ text }) => openings.test(text) && /[.:]$/.test(text)).map(show), [])
+      assert.deepEqual(
+        wrong.filter(({ text }) => openings.test(text) && /[.:]$/.test(text)).map(show),
+        [],
+        'begin with a subject',
+      )
     })
 
     it(`${page} is in British English, in the words of the field`, () => {
       const isWrong = (text: string) => american.test(text) || privateWord.test(text.replaceAll(/\bnobody\b/gi, ''))
-      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [])
+      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [], ownWords)
     })
   }
 })
@@ -131,12 +140,13 @@ describe('descriptions, page texts and alerts', () => {
   for (const file of ['service/openapi.yaml', 'service/src/pages/texts/en.json', 'deploy/prometheus/alerts.yaml']) {
     const texts = proseIn(parseYaml(readSource(file), { maxAliasCount: -1 }), file.endsWith('.json'))
 
-    it(`${file} has short sentences`, () => assert.deepEqual(texts.flatMap(longSentences).map(show), []))
+    it(`${file} has short sentences`, () =>
+      assert.deepEqual(texts.flatMap(longSentences).map(show), [], shortSentences))
 
     it(`${file} is in British English, in the words of the field`, () => {
       const isWrong = (text: string) =>
         american.test(text) || privateWord.test(text.replaceAll(/\bnobody\b|\bTell\b/gi, '').replaceAll(fixedText, ''))
-      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [])
+      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [], ownWords)
     })
   }
 })
