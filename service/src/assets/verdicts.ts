@@ -25,7 +25,7 @@ type Found = { readonly asset: CachedAsset; readonly block: BlockId }
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
-/** The record at the verdict's block: its bits and unix time (spec §2.5), and the hash of its metadata. */
+/** The record at the verdict's block: its bits, the time of its last change (spec §2.5), and the hash of its metadata. `timestamp` is in unix seconds. */
 type Reading = { readonly flags: number; readonly timestamp: number; readonly metadataHash: Hex | null }
 
 /** A verdict as the bytes of its JSON; `etag` names exactly these bytes. */
