@@ -9,37 +9,8 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const source = join(root, 'service/src/')
 const library = join(root, 'verdict/src/')
 
-/** Folders that a folder may import besides itself and `@touchstone/verdict`. The longest matching name counts. */
-const mayImport: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
-  domain: ['lib'],
-  http: ['lib'],
-  db: ['lib'],
-  keys: ['lib'],
-  'chain/rpc': ['lib', 'domain'],
-  'chain/assets': ['lib', 'domain', 'chain/rpc'],
-  'chain/indexer': ['lib', 'domain', 'chain/rpc', 'chain/assets'],
-  'chain/transactions': ['lib', 'domain', 'db', 'chain/rpc'],
-  'chain/devchain': ['lib', 'domain', 'chain/rpc'],
-  index: ['lib', 'domain', 'db'],
-  privacy: ['lib', 'domain', 'db'],
-  assets: ['lib', 'domain', 'db', 'chain', 'index'],
-  ownership: ['lib', 'domain', 'chain/transactions'],
-  tap: ['lib', 'domain', 'db', 'keys', 'assets'],
-  access: ['lib', 'domain', 'db', 'http', 'tap', 'chain/transactions'],
-  passport: ['lib', 'domain', 'db', 'http', 'keys'],
-  payments: ['lib', 'domain', 'db', 'http', 'keys', 'assets', 'chain/rpc', 'chain/transactions'],
-  agents: ['lib', 'domain', 'http', 'assets'],
-  discovery: ['lib', 'domain', 'http'],
-  graphql: 'lib domain db http index assets ownership tap access chain/transactions'.split(' '),
-  pages: ['lib', 'domain'],
-  hosts: 'lib domain http assets ownership tap access passport payments agents discovery graphql pages'.split(' '),
-  app: 'lib domain http db keys chain index assets ownership tap access passport payments agents discovery graphql pages hosts'.split(
-    ' ',
-  ),
-  cli: 'lib domain http db keys chain index privacy assets tap access passport payments app'.split(' '),
-  'cli.ts': ['cli'],
-}
+/** Folders that a folder may import besides itself and `@touchstone/verdict`, by the table of ARCHITECTURE.md. The longest matching name counts. */
+const mayImport: Readonly<Record<string, readonly string[]>> = { ...readTable(), 'cli.ts': ['cli'] }
 
 /** Folders of the client library, and those that each may import besides itself; its root is the empty name. */
 const libraryMayImport: Readonly<Record<string, readonly string[]>> = {
@@ -70,7 +41,10 @@ describe('the import table', () => {
         assert.ok(!to.startsWith('..'), `${name} imports from outside service/src: ${target}`)
         if (ruleOf(to) === folder) continue
         const allowed = (mayImport[folder] ?? []).some((other) => to === other || to.startsWith(`${other}/`))
-        assert.ok(allowed, `${name} imports ${to}; ${folder} may import ${(mayImport[folder] ?? []).join(', ')}`)
+        assert.ok(
+          allowed,
+          `${name} imports ${to}; by the table of ARCHITECTURE.md ${folder} may import ${(mayImport[folder] ?? []).join(', ')}`,
+        )
       }
     })
   }
@@ -92,37 +66,13 @@ describe('the import table', () => {
       assert.ok(done.size > 10)
     })
 
-  it('is the table of ARCHITECTURE.md', () => {
-    const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-    const rows = Array.from(text.matchAll(/^\| `([\w/]+)` +\|[^|]*\|(.*)\|$/gm), ([, name = '', words = '']) => ({
-      name,
-      words,
-    }))
-    const folders = rows.map(({ name }) => name)
-    const withParts = (names: readonly string[]) =>
-      names
-        .flatMap((name) => (name === 'chain' ? folders.filter((part) => part.startsWith('chain/')) : name))
-        .toSorted()
-    for (const [at, { name, words }] of rows.entries()) {
-      const [, base = '', parts = ''] = /([\w/]+)\{([\w,]+)\}/.exec(words) ?? []
-      const named = [...words.replace(/[\w/]+\{[\w,]+\}/, '').matchAll(/[a-z][\w/]*/g)].map(([word]) => word)
-      const listed = words.includes('all rows above')
-        ? folders.slice(0, at).filter((folder) => !named.includes(folder))
-        : [
-            ...named,
-            ...parts
-              .split(',')
-              .filter(Boolean)
-              .map((part) => base + part),
-          ]
-      assert.deepEqual(withParts(listed), withParts(mayImport[name] ?? []), name)
-    }
-    assert.deepEqual(
-      folders.toSorted(),
-      Object.keys(mayImport)
-        .filter((name) => name !== 'cli.ts')
-        .toSorted(),
-    )
+  it('of ARCHITECTURE.md names folders that exist', () => {
+    assert.ok(Object.keys(mayImport).length > 20, 'the table is read')
+    for (const name of [...Object.keys(mayImport), ...Object.values(mayImport).flat()])
+      assert.ok(
+        existsSync(join(source, name)),
+        `the table of ARCHITECTURE.md names ${name}, which is not in service/src`,
+      )
   })
 
   it('lets only app/config read the environment', () => {
@@ -182,6 +132,22 @@ describe('the layout', () => {
       )
     })
 })
+
+/** Reads the rows of the table: `chain/{rpc,assets}` are two folders, and «all rows above but» leaves folders out. */
+function readTable(): Record<string, readonly string[]> {
+  const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const rows = [...text.matchAll(/^\| `([\w/]+)` +\|[^|]*\|(.*)\|$/gm)]
+  const folders = rows.map(([, name = '']) => name)
+  return Object.fromEntries(
+    rows.map(([, name = '', words = ''], at) => {
+      const [, exceptions] = /all rows above but(.*)/.exec(words) ?? []
+      const named = [...(exceptions ?? words).matchAll(/([a-z][\w/]*)(?:\{([\w,]+)\})?/g)].flatMap(
+        ([, base = '', parts]) => parts?.split(',').map((part) => base + part) ?? [base],
+      )
+      return [name, exceptions === undefined ? named : folders.slice(0, at).filter((folder) => !named.includes(folder))]
+    }),
+  )
+}
 
 /** Returns the longest name of the table that holds a file. */
 function ruleOf(file: string): string {
