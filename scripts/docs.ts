@@ -17,6 +17,7 @@ import { readMigrations } from '../service/src/db/migrate.ts'
 import { createMetrics } from '../service/src/app/metrics.ts'
 import { settings } from '../service/src/app/config/schema.ts'
 import type { Setting } from '../service/src/app/config/setting.ts'
+import { commandsWithin } from '../service/test/support/processes/commands.ts'
 import { code, tableOf } from './markdown-table.ts'
 import { apiReference, schemaReference } from './references.ts'
 import { readOptions } from './options.ts'
@@ -83,7 +84,12 @@ const tables: Readonly<Record<string, () => Table>> = {
       undo === undefined ? 'cannot be reverted' : firstSentence(undo),
     ]),
   ],
-  commands: () => [['Command', 'Effect', 'Changes'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
+  commands: () => [
+    ['Command', 'Effect', 'Changes'],
+    programs()
+      .flatMap((program) => commandsWithin(program))
+      .map(commandRow),
+  ],
   rights: () => [['Field', 'Scopes', 'A key with brands'], Object.entries(rules).map(rightsRow)],
   errors: () => [
     ['Condition', 'Keyless read', 'MCP tool', 'MCP request', 'A2A', 'GraphQL', 'Gateway'],
@@ -139,14 +145,12 @@ function programs(): readonly Command[] {
   return [...local, completionCommand(new Command('touchstone')), ...makeStoreCommands(nothing, () => {}, nothing)]
 }
 
-function leavesOf(command: Command, before: string): string[][] {
-  const here = `${before} ${command.name()}`
-  const below = command.commands.flatMap((child) => leavesOf(child, here))
-  if (below.length > 0 && command.registeredArguments.length === 0) return below
+function commandRow({ path, command }: ReturnType<typeof commandsWithin>[number]): string[] {
+  const name = path.join(' ')
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
-  const right = commandRights[here.replace(/^touchstone /, '')]
-  if (right === undefined) throw new Error(`${here} has no right in service/src/cli/session/command-rights.ts.`)
-  return [[code(here + words), command.description(), changesOf[right]], ...below]
+  const right = commandRights[name]
+  if (right === undefined) throw new Error(`${name} has no right in service/src/cli/session/command-rights.ts.`)
+  return [code(`touchstone ${name}${words}`), command.description(), changesOf[right]]
 }
 
 const changesOf: Readonly<Record<CommandRight, string>> = { reads: 'no', changes: 'yes', noted: 'yes', apart: 'apart' }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Command } from 'commander'
+import { commandsWithin } from '../../../test/support/processes/commands.ts'
 import { completionCommand } from '../completion.ts'
 import { localCommands } from '../program.ts'
 import { isStoreGroup, loadStoreCommands } from '../store-commands.ts'
@@ -9,20 +10,16 @@ import { defineCommand, defineGroup, inSession, subjectOf } from './command.ts'
 import { commandRights } from './command-rights.ts'
 import { runWithin } from './session.ts'
 
-/** The names of the commands with work: those without others below them, and those with arguments of their own. */
-function namesOf(command: Command, before: readonly string[] = []): string[] {
-  const path = [...before, command.name()]
-  const below = command.commands.flatMap((child) => namesOf(child, path))
-  return below.length === 0 || command.registeredArguments.length > 0 ? [path.join(' '), ...below] : below
-}
-
 const nothing = () => Promise.resolve()
 const inStore = (await loadStoreCommands())(nothing, () => {}, nothing)
 
 describe('the rights of the local user', () => {
   it('are stated for every command, and for none that does not exist', async () => {
     const commands = [...(await localCommands()), completionCommand(new Command('touchstone')), ...inStore]
-    const named = commands.flatMap((command) => namesOf(command)).toSorted()
+    const named = commands
+      .flatMap((command) => commandsWithin(command))
+      .map(({ path }) => path.join(' '))
+      .toSorted()
     assert.deepEqual(
       named,
       Object.keys(commandRights).toSorted(),
