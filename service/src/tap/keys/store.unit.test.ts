@@ -13,9 +13,8 @@ import { createStation } from './station.ts'
 import type { SharedBatch, SharedBatches } from './shared.ts'
 import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey } from './published.ts'
-import { createAuthenticate } from '../sun/authenticate.ts'
 import { testFolder } from '../../../test/support/folder.ts'
-import { batchInUse, newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
+import { batchInUse, newUid, testBatch, testTag, verifier } from '../../../test/support/tap/tags.ts'
 
 const folder = testFolder()
 const kek = Uint8Array.from(randomBytes(32))
@@ -165,13 +164,10 @@ describe('keys that are replaced while the verifier runs', () => {
   async function openStore(batches: SharedBatches = shared) {
     const dir = testFolder()
     const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared: batches })
-    const authenticate = createAuthenticate({ keys: store.keys })
+    const verify = verifier(store.keys)
     const taps = async (batch: BatchRecord, uid: Uint8Array) => {
       const tag = await testTag(batch, { uid })
-      return async () => {
-        const { picc, cmac } = tag.next()
-        return (await authenticate(Buffer.from(picc, 'hex'), Buffer.from(cmac, 'hex'))).genuine
-      }
+      return async () => (await verify(tag.next())).genuine
     }
     return { store, taps, path: join(dir, 'tag-keys.json') }
   }

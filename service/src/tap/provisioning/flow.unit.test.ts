@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { hexToBytes as bytes } from '@noble/hashes/utils.js'
 import { createChip, type Chip } from '../../../test/support/tap/chip.ts'
-import { newUid, parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
+import { newUid, parametersOf, testBatch, testBatches, testTemplate, verifier } from '../../../test/support/tap/tags.ts'
 import { embeddedKey } from '../sun/aes.ts'
-import { createAuthenticate } from '../sun/authenticate.ts'
-import { parseHex } from '../../lib/bytes.ts'
 import { toHex } from '../bytes.ts'
 import { deriveTagKeys } from './key-rows.ts'
-import { createKeyRing } from '../keys/batch.ts'
 import { ChipError, personalise, type KeyJournal, type KeyProgress, type Transmit } from './personalise.ts'
 
-const bytes = (hex: string) => parseHex(hex) ?? new Uint8Array()
 const zeroKey = '0'.repeat(32)
 const onto =
   (chip: Chip): Transmit =>
@@ -74,9 +71,7 @@ describe('personalisation', () => {
   async function assertFinished(chip: Chip, uid: Uint8Array, address: string): Promise<void> {
     assert.deepEqual(chip.keys(), (await keysOf(uid)).map(toHex))
     assert.deepEqual(chip.versions(), [2, 2, 2, 2, 2])
-    const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)) })
-    const { picc, cmac } = parametersOf(address)
-    const found = await authenticate(bytes(picc), bytes(cmac))
+    const found = await verifier(await testBatches(batch))(parametersOf(address))
     assert.ok(found.genuine && toHex(found.uid) === toHex(uid) && found.counter > 0)
   }
 

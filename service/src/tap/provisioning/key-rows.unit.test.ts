@@ -5,9 +5,7 @@ import { toHex } from '../bytes.ts'
 import { keyRow, keyRowFormats, keyRows, renderKeyRows, deriveTagKeys } from './key-rows.ts'
 import { embeddedKey } from '../sun/aes.ts'
 import { createSoftwareTag } from './software-tag.ts'
-import { createAuthenticate } from '../sun/authenticate.ts'
-import { createKeyRing } from '../keys/batch.ts'
-import { parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
+import { parametersOf, testBatch, testBatches, testTemplate, verifier } from '../../../test/support/tap/tags.ts'
 
 const uid = hexToBytes('04782E21801D80')
 const masters = { app: embeddedKey(new Uint8Array(16).fill(0x5a).map((byte, index) => byte ^ index)) }
@@ -59,11 +57,7 @@ describe('a key row', () => {
         ndef: hexToBytes(row.ndef),
         settings: hexToBytes(row.settings),
       })
-      const { picc, cmac } = parametersOf(tag.tap())
-      const found = await createAuthenticate({ keys: createKeyRing(await testBatches(own)) })(
-        hexToBytes(picc),
-        hexToBytes(cmac),
-      )
+      const found = await verifier(await testBatches(own))(parametersOf(tag.tap()))
       assert.ok(found.genuine && found.counter === 1)
     }
   })

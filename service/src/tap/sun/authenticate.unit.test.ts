@@ -6,20 +6,12 @@ import fc from 'fast-check'
 import { createAesKey, embeddedKey } from './aes.ts'
 import { type Authenticated, createAuthenticate, createFileKeyCache } from './authenticate.ts'
 import { toHex } from '../bytes.ts'
-import { batchHint, type BatchStatus, createKeyRing, type KeyRing, type TagBatch } from '../keys/batch.ts'
+import { batchHint, type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
 import { createSearchBudget, type SearchBudget } from './search-budget.ts'
 import { readPicc } from './sun.ts'
-import { testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
+import { testBatch, testBatches, testTag, testTemplate, verifier } from '../../../test/support/tap/tags.ts'
 
 const reasonOf = (found: Authenticated) => (found.genuine ? 'genuine' : found.reason)
-
-type Options = Partial<Parameters<typeof createAuthenticate>[0]>
-
-function verifier(keys: KeyRing | readonly TagBatch[], options: Options = {}) {
-  const authenticate = createAuthenticate({ keys: 'likely' in keys ? keys : createKeyRing(keys), ...options })
-  return ({ picc, cmac }: { picc: string; cmac: string }, how?: Parameters<typeof authenticate>[2]) =>
-    authenticate(hexToBytes(picc), hexToBytes(cmac), how)
-}
 
 /** Forty batches, more than are likely. */
 const manyBatches = () => Array.from({ length: 40 }, (_, index) => testBatch({ id: `batch-${index}` }))

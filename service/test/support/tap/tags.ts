@@ -1,6 +1,7 @@
 /** Batches and software tags for tests. */
 import { randomBytes } from 'node:crypto'
 import {
+  createKeyRing,
   embeddedBatch,
   newBatch,
   type BatchRecord,
@@ -8,6 +9,7 @@ import {
   type NewBatchOptions,
   type TagBatch,
 } from '../../../src/tap/keys/batch.ts'
+import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createDemoTag, type SoftwareTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { keepSecret } from '../evidence.ts'
 import { createTemplate, type TagTemplate } from '../../../src/tap/provisioning/template.ts'
@@ -54,6 +56,18 @@ export async function testTag(
     return tap
   }
   return { ...tag, uid, next }
+}
+
+type AuthenticateOptions = Parameters<typeof createAuthenticate>[0]
+
+/** The check of taps in hex, with the keys of a ring or of batches. */
+export function verifier(
+  keys: AuthenticateOptions['keys'] | readonly TagBatch[],
+  options: Partial<AuthenticateOptions> = {},
+) {
+  const authenticate = createAuthenticate({ keys: 'likely' in keys ? keys : createKeyRing(keys), ...options })
+  return ({ picc, cmac }: { picc: string; cmac: string }, how?: Parameters<typeof authenticate>[2]) =>
+    authenticate(Buffer.from(picc, 'hex'), Buffer.from(cmac, 'hex'), how)
 }
 
 export function newUid(): Uint8Array {
