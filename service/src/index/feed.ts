@@ -69,11 +69,6 @@ export function replacedBrands(sql: Sql, events: readonly AssetEvent[]): Promise
   return tokens.length === 0 ? Promise.resolve(new Map()) : presentBrands(sql, tokens)
 }
 
-/** Returns the announcement of an offer that expired. */
-export function expiryAnnouncement(transfer: Transfer): Announcement {
-  return transferAnnouncement({ transfer, cause: null })
-}
-
 /** Events of transfers are announced as statuses. */
 const kinds: Readonly<Record<EventCode, EventKind | null>> = {
   [eventKinds.AssetMinted]: 'REGISTERED',
@@ -92,7 +87,8 @@ function kindOf({ kind, from }: AssetEvent): EventKind | null {
   return kind === eventKinds.Transfer && from === zeroAddress ? null : kinds[kind]
 }
 
-function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer' | 'cause'>): Announcement {
+/** Returns the announcement of a transfer's status. An offer that expired has no cause. */
+export function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer' | 'cause'>): Announcement {
   const { id, tokenId, from, to, status, initiatedAt, settledAt, expiresAt, messageHash } = transfer
   const at = (status === 'PENDING' ? null : settledAt) ?? initiatedAt
   const payload: Payload = {

@@ -28,13 +28,13 @@ import {
   announceDifferences,
   announcementsOf,
   differingTokens,
-  expiryAnnouncement,
   expiryRetractions,
   feedDifferences,
   type FeedState,
   readFeedState,
   replacedBrands,
   sortedDifferences,
+  transferAnnouncement,
 } from './feed.ts'
 import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
 import { presentBrands, trimOutbox } from './outbox.ts'
@@ -274,8 +274,10 @@ const deleteTransfersStatement = 'delete from transfer where token_id = any($1::
 
 /** Offers expire by the clock, also when no block comes. */
 async function expire(sql: Sql, now: bigint): Promise<void> {
-  const expired = await expireOffers(sql, now)
-  if (expired.length > 0 && (await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
+  const announcements = (await expireOffers(sql, now)).map((transfer) =>
+    transferAnnouncement({ transfer, cause: null }),
+  )
+  if (announcements.length > 0 && (await readFeedState(sql)).isFed) await announce(sql, announcements)
 }
 
 /** The tables are tidied so often when no block comes, in milliseconds: taps and registrations write rows too. */
