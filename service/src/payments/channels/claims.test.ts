@@ -162,4 +162,27 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(claimed.flat().toSorted(), [covered, short].toSorted())
       assert.deepEqual((await pass()).errors, [])
     })
+
+    it('keep their channels from other processes until all have ended, also where one fails', async () => {
+      const [failing, slow] = [await channel({ receiver: randomHex(20) }), await channel()]
+      const held = Promise.withResolvers<void>()
+      const isSent = Promise.withResolvers<void>()
+      let sent = 0
+      const execute = async () => {
+        if ((sent += 1) === 1) throw new Error('the provider does not answer')
+        isSent.resolve()
+        await held.promise
+        return 'sent' as const
+      }
+      const claiming = pass({ facilitator: { execute } })
+      let isOver = false
+      claiming.catch(() => {}).finally(() => (isOver = true))
+      await isSent.promise
+      const other = { ...holder, number: 7, isAlive: 'holder <> 0' }
+      const adopted = () => createChannelStore(database, { chainId: 84532, asset, holder: other }).adopt(9)
+      for (let look = 0; look < 20; look += 1) assert.deepEqual([await adopted(), isOver], [[], false])
+      held.resolve()
+      await assert.rejects(claiming, /does not answer/)
+      assert.deepEqual(new Set((await adopted()).map(({ id }) => id)), new Set([failing, slow]))
+    })
   })

@@ -4,6 +4,7 @@
  * may run it.
  */
 import type { EthereumKey } from '../../keys/ethereum.ts'
+import { eachConcurrently } from '../../lib/async/concurrency.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -64,15 +65,16 @@ export function createChannelClaims(options: ClaimOptions) {
     return refreshed
   }
 
+  /** Waits for all groups, also where one fails: a channel that another process adopts meanwhile would be claimed twice. */
   async function claimAll(channels: readonly Channel[]): Promise<void> {
+    const groups = groupsOf(channels)
     // Together they go in one transaction, each with its own outcome.
-    await Promise.all(
-      groupsOf(channels).map(async (group) => {
-        const account = accounts.find(({ address }) => address.toLowerCase() === group[0].config.receiverAuthorizer)
-        if (account === undefined) log.error('vouchers of an account that is not configured cannot be claimed')
-        else await claimGroup(group, account)
-      }),
-    )
+    const failures = await eachConcurrently(groups, groups.length, async (group) => {
+      const account = accounts.find(({ address }) => address.toLowerCase() === group[0].config.receiverAuthorizer)
+      if (account === undefined) log.error('vouchers of an account that is not configured cannot be claimed')
+      else await claimGroup(group, account)
+    })
+    if (failures.length > 0) throw failures[0]
     await refresh(channels)
   }
 
