@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { decodeAbiParameters, parseAbiParameters, toHex } from 'viem'
+import { decodeAbiParameters, parseAbiParameters, parseTransaction, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { type: 'json' }
 import { until } from '../../../test/support/wait.ts'
+import { RpcError } from '../../chain/rpc/answer.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Payment } from '../x402/payment.ts'
 import type { Call } from './call-batch.ts'
@@ -28,12 +29,13 @@ const receipt = {
 function senderOf() {
   const sent: Hex[] = []
   const assigned: string[][] = []
-  const state = { mines: false, storesNothing: false, validBefore: 0n }
+  const state = { mines: false, storesNothing: false, refusal: undefined as Error | undefined }
   const sender = createSender({
     rpc: async (method, [given] = []) => {
       if (method === 'eth_getTransactionCount') return '0x0'
       if (method === 'eth_getTransactionReceipt') return state.mines ? receipt : null
       if (method === 'eth_sendRawTransaction') return void sent.push(given as Hex)
+      if (state.refusal) throw state.refusal
       const { data } = given as { data: Hex }
       const [calls] = decodeAbiParameters(
         parseAbiParameters('(address, uint256, bytes)[], bool'),
@@ -130,6 +132,26 @@ describe('a sender', () => {
     assert.equal(await sender.submit(member(['0xfa'])), 'rejected')
     assert.equal(typeof (await sender.submit(member())), 'object')
     assert.deepEqual(assigned, [['0x2', '0x4'], ['0x6']])
+  })
+
+  it('sends a lonely call as it is, with the gas of its data, and several as a creation', async () => {
+    const { sender, member, sent, state } = senderOf()
+    await using _sender = sender
+    state.mines = true
+    await sender.submit(member([`0x${'12'.repeat(100)}`], 70_000))
+    await sender.submit(member(['0x12', '0x12']))
+    const [lonely, batch] = sent.map((raw) => parseTransaction(raw))
+    assert.deepEqual([lonely?.to, lonely?.gas, batch?.to], [target, 70_000n + 21_000n + 8n * 202n, undefined])
+  })
+
+  it('finds no account where none can pay for gas, and takes no other refusal for that', async () => {
+    const { sender, member, sent, state } = senderOf()
+    await using _sender = sender
+    state.refusal = new RpcError('rejected', 'insufficient funds for gas * price + value', {})
+    assert.equal(await sender.submit(member()), 'unfunded')
+    state.refusal = new Error('the provider does not answer')
+    await assert.rejects(sender.submit(member()), /does not answer/)
+    assert.deepEqual(sent, [])
   })
 
   it('rejects with the fault of a database that stores nothing, and sends nothing then', async () => {
