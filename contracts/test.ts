@@ -1,5 +1,5 @@
 /**
- * `node contracts/test.ts`: the Solidity tests and the gas snapshot, offline. The last line is `N passed, N failed`.
+ * `npm run test:contracts`: the Solidity tests and the gas snapshot, offline. The last line is `N passed, N failed`.
  * `--update-gas` writes .gas-snapshot anew. `--minutes 30` runs the invariants alone, for so long or for `--calls 10000000`, in one process
  * for each core and with other seeds each time.
  */
@@ -35,7 +35,7 @@ if (options['update-gas']) {
   const failed = Math.max(Number(summary?.[2] ?? 1), tests.failed ? 1 : 0) + (gas.failed ? 1 : 0)
   if (gas.failed)
     print(
-      `The gas snapshot differs by more than ${toleratedGasPercent} %. If that is meant: node contracts/test.ts --update-gas\n`,
+      `The gas snapshot differs by more than ${toleratedGasPercent} %. If that is meant: npm run test:contracts -- --update-gas\n`,
     )
   print(`${passed} passed, ${failed} failed\n`)
   process.exitCode = failed > 0 ? 1 : 0

@@ -50,7 +50,7 @@ export const contractsTarget: Target = {
   prepare: async () => {
     for (const contract of contracts)
       if (await testsFail(contract, originalCode(contract) ?? ''))
-        throw new Error(`The tests of ${contract.name} fail without a mutant: run node contracts/test.ts first.`)
+        throw new Error(`The tests of ${contract.name} fail without a mutant: run npm run test:contracts first.`)
   },
   fateOf,
 }
