@@ -8,7 +8,12 @@ import { readOptions } from './options.ts'
 readOptions({})
 
 /** A file with thousands of tests prints its failures only. */
-const quietTest = ['node', '--test', '--import=./scripts/test-process.ts', '--test-reporter=dot'] as const
+const quietTest = [
+  'node',
+  '--test',
+  '--import=./scripts/test-process.ts',
+  '--test-reporter=./scripts/failures.ts',
+] as const
 
 /** Tests of what must agree with the code, as openapi.yaml does. They start no chain and no database. */
 const inStep = ['openapi', 'sharding', 'names', 'options', 'test-files'].map(

@@ -9,7 +9,7 @@ import { groupFiles } from '../../../scripts/test-files.ts'
 import { testFolder } from '../support/folder.ts'
 
 const scriptOf = (name: string) => fileURLToPath(new URL(`../../../scripts/${name}`, import.meta.url))
-const [reporter, testProcess] = [scriptOf('failed-files.ts'), scriptOf('test-process.ts')]
+const [failedFiles, failures, testProcess] = ['failed-files.ts', 'failures.ts', 'test-process.ts'].map(scriptOf)
 
 /** Files that write what happens to `order`. The second has what a test file may do at its top level. */
 const sources = {
@@ -48,14 +48,23 @@ describe('test files of one process', () => {
 
   it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))
 
-  it('run in turn with the hooks of each, behind one that fails too, and are named when they failed', () => {
-    const { status } = run(`--test-reporter=${reporter}`, '--test-reporter-destination=failed', ...written)
+  it('run in turn with the hooks of each, behind one that fails too, and are named with their errors when they failed', () => {
+    const reporters = [
+      `--test-reporter=${failedFiles}`,
+      '--test-reporter-destination=failed',
+      `--test-reporter=${failures}`,
+    ]
+    const { status, stdout } = run(...reporters, '--test-reporter-destination=stdout', ...written)
     assert.equal(status, 1)
     assert.equal(
       readFileSync(join(folder, 'order'), 'utf8'),
       'opened before one each two each three each each after next four', // the last «each» is that of the test that waits
     )
     assert.equal(readFileSync(join(folder, 'failed'), 'utf8'), `${files[0]}\n${files[1]}\n`)
+    assert.match(
+      stdout,
+      /^✖ .*a\.test\.ts .*\nError: cannot be read[^]*\n✖ fails .*\nError[^✖]*\n\d+ tests, 2 failed\n$/,
+    )
   })
 
   it('fail for an error that nothing catches, also after it', () => {
