@@ -62,6 +62,9 @@ async function verify(session: Session, { sample, json }: { sample?: number; jso
     startBlock,
     ...(sample !== undefined && { sample }),
     onProgress: (compared) => io.err(`  ${compared} assets compared`),
+    signal: io.signal,
+  }).catch((error: unknown) => {
+    throw io.signal.aborted ? new CommandError('The comparison was interrupted.') : error
   })
   if (verified === null) throw new CommandError('Nothing is indexed yet.')
   const { at, compared, differences, products, supply } = verified
@@ -111,11 +114,12 @@ export async function catchUpWithHead(session: Session): Promise<bigint> {
     const percent = to === 0n ? 100 : Number((block * 1000n) / to) / 10
     io.err(`  index: block ${block} of ${to} (${percent} %)`)
   }
-  for (let last = -1n, movedAt = performance.now(); ;) {
+  for (let last = -1n, movedAt = performance.now(); !io.signal.aborted;) {
     if (await indexer.until(head.number, progressMs, { stored: true })) return head.number
-    const { led, indexed } = await indexer.catchUp(print)
+    const { led, indexed } = await indexer.catchUp(print, io.signal)
     if (indexed >= head.number) return head.number
-    if (led) throw new CommandError(`The index came to block ${indexed} only; the head is ${head.number}. Try again.`)
+    if (led && !io.signal.aborted)
+      throw new CommandError(`The index came to block ${indexed} only; the head is ${head.number}. Try again.`)
     if (indexed >= 0n) print(indexed, head.number)
     if (indexed !== last) [last, movedAt] = [indexed, performance.now()]
     else if (performance.now() - movedAt > standstillMs)
@@ -123,4 +127,5 @@ export async function catchUpWithHead(session: Session): Promise<bigint> {
         `The index is at block ${indexed}, the head is ${head.number}: the process that leads it is behind. See: touchstone index status`,
       )
   }
+  throw new CommandError('The command was interrupted before the index was complete.')
 }

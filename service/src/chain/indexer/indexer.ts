@@ -242,20 +242,27 @@ export function createIndexer(options: IndexerOptions) {
     listening.delete(listen)
   }
 
-  /** Leads until the head is reached: a command calls it instead of `start`. `led` is false where another instance leads. */
-  async function catchUp(onProgress?: (indexed: bigint, head: bigint) => void): Promise<CatchUp> {
+  /**
+   * Leads until the head is reached, or the signal aborts: a command calls it instead of `start`. `led` is false where another instance
+   * leads.
+   */
+  async function catchUp(
+    onProgress?: (indexed: bigint, head: bigint) => void,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<CatchUp> {
     const held = await lock()
     if (held === null) return { led: false, indexed: (await store.cursor())?.number ?? -1n }
     const progress = ({ number }: IndexCursor) => onProgress?.(number, seen.head ?? number)
     listening.add(progress)
-    return whileHeld(held, toHead).finally(() => listening.delete(progress))
+    return whileHeld(held, (isOver) => toHead(isOver, signal)).finally(() => listening.delete(progress))
   }
 
-  async function toHead(isOver: () => boolean): Promise<CatchUp> {
+  async function toHead(isOver: () => boolean, signal: AbortSignal): Promise<CatchUp> {
     for (let failures = 0; ;) {
       if (isOver()) throw new Error('The index was not brought up to date: another instance leads now.')
-      const leading = (sync ??= await takeLead(isOver))
+      const leading = (sync ??= await takeLead(() => isOver() || signal.aborted))
       const { number } = leading.cursor()
+      if (signal.aborted) return { led: true, indexed: number }
       try {
         const progress = await leading.step()
         if (progress === 'at head') return { led: true, indexed: leading.cursor().number }
@@ -263,7 +270,7 @@ export function createIndexer(options: IndexerOptions) {
       } catch (error) {
         if (leading.cursor().number !== number) failures = 0
         if (!(error instanceof ServiceError) || ++failures > mostFailures) throw error
-        await pause(backoffMs(failures))
+        await sleep(backoffMs(failures), { signal: AbortSignal.any([closing.signal, signal]) })
       }
     }
   }

@@ -47,6 +47,8 @@ export type VerifyIndexOptions = Readonly<{
   /** About how many tokens to compare, without the logs; all when left out. */
   sample?: number
   onProgress?: (compared: number) => void
+  /** Ends the comparison before its next page or range: its reason is thrown. */
+  signal?: AbortSignal
 }>
 
 const tokensAtOnce = 200
@@ -62,9 +64,9 @@ const getTagByToken = toFunctionSelector('getTagByToken(uint256)')
 const pendingTransfer = toFunctionSelector('pendingTransfer(uint256)')
 const totalSupply = toFunctionSelector('totalSupply()')
 
-/** Returns `null` where there is no index. Throws CHAIN_UNAVAILABLE. */
+/** Returns `null` where there is no index. Throws CHAIN_UNAVAILABLE, or the reason of the signal. */
 export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified | null> {
-  const { source, contract, pages, sample, onProgress } = options
+  const { source, contract, pages, sample, onProgress, signal } = options
   const isRegistry = options.interface === 'registry'
   const detectEncoding = createEncodingDetector(options)
   const differences = new Map<bigint, Set<string>>()
@@ -103,9 +105,11 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
     const lost: AssetEvent[] = []
     const unseen: AssetEvent[] = []
     let minted = 0n
-    const { ranges } = createBackfill({ source, wantedLogs: eventsAtOnce })
+    signal?.throwIfAborted()
+    const { ranges } = createBackfill({ source, wantedLogs: eventsAtOnce, ...(signal && { signal }) })
     if (at.number >= options.startBlock)
       for await (const { before, events, to } of ranges(options.startBlock, at.number)) {
+        signal?.throwIfAborted()
         const stored = await pages.events(before.number + 1n, to.number)
         lost.push(...eventsWithout(events, stored))
         unseen.push(...eventsWithout(stored, events))
@@ -136,6 +140,7 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
     read: () => Promise<TokenPage | null>,
   ): Promise<{ page: TokenPage; supply: bigint | null } | null> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
+      signal?.throwIfAborted()
       const page = await read()
       if (page === null || page.at.number < 0n) return null
       const block = await source.block(page.at.hash)

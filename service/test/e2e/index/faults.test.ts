@@ -307,6 +307,16 @@ describe('an index that is built while the provider fails', () => {
     assert.deepEqual(seen.at(-1), [await chain.head(), await chain.head()])
   })
 
+  it('stops where the command is interrupted, and goes on from there', async () => {
+    const interrupted = new AbortController()
+    const indexer = over({ source: chain.source() })
+    const first = await indexer.catchUp(() => interrupted.abort(), interrupted.signal)
+    assert.ok(first.led && first.indexed < (await chain.head()))
+    assert.equal((await indexer.status()).indexed?.number, first.indexed)
+    await indexer.close()
+    await arrives()
+  })
+
   it('finds rows that are not as on the chain, and shows no address', async () => {
     await arrives()
     const address = `0x${'ab'.repeat(20)}`

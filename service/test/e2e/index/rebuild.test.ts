@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { graphqlOf, operator } from '../../support/graphql/client.ts'
 import { keepSecret } from '../../support/evidence.ts'
-import { commandsOf } from '../../support/processes/cli.ts'
+import { captureIo, commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 
 describe('touchstone index rebuild', () => {
@@ -19,6 +21,12 @@ describe('touchstone index rebuild', () => {
     await graphql?.close()
     await world?.end()
   })
+
+  const arrived = () =>
+    until(
+      async () =>
+        (await world.components.database.query('select from index_cursor where fed_epoch = epoch')).length > 0,
+    )
 
   /** Asks one field, and returns its value and the codes of all errors. */
   const ask = (field: string, key?: string) => send(`{ asked: ${field} }`, key)
@@ -55,7 +63,7 @@ describe('touchstone index rebuild', () => {
 
   it('answers no list and no product until the index has arrived, instead of none', async () => {
     const id = await world.mint()
-    const { source, indexer, database, apiKeys } = world.components
+    const { source, indexer, apiKeys } = world.components
     const head = await source.head()
     assert.ok(await indexer.until(head.number, 600_000))
     const { text: ofBrand, hash } = newApiKey()
@@ -96,7 +104,7 @@ describe('touchstone index rebuild', () => {
     assert.deepEqual(await send(flagging, ofBrand), [null, 'INDEX_INCOMPLETE'], 'its brand is not known')
     release()
     assert.equal((await rebuilding).exit, 0)
-    await until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
+    await arrived()
     assert.deepEqual(await Promise.all(fields.map((field) => ask(field))), before)
   })
 
@@ -120,8 +128,6 @@ describe('touchstone index rebuild', () => {
     }
     release()
     assert.equal((await rebuilding).exit, 0)
-    const arrived = () =>
-      until(async () => (await database.query('select from index_cursor where fed_epoch = epoch')).length > 0)
     await arrived()
     assert.deepEqual(await run('privacy', 'export', ...owned), whole)
 
@@ -134,6 +140,46 @@ describe('touchstone index rebuild', () => {
     const components = { ...world.components, database: { ...database, transaction } }
     const meanwhile = await commandsOf({ ...world, components })('privacy', 'export', ...owned)
     assert.match(meanwhile.err, /The index was rebuilt meanwhile/)
+  })
+
+  describe('that is interrupted', () => {
+    /** Runs a command whose signal aborts when `when` resolves, or where it prints the `lines`-th progress. */
+    async function interrupted(
+      argv: readonly string[],
+      { lines = Infinity, when }: { lines?: number; when?: Promise<unknown> },
+    ) {
+      const stop = new AbortController()
+      const { io, ran } = captureIo(world.settings.DATA_DIR)
+      void when?.then(() => stop.abort())
+      const err = (line: string) => {
+        io.err(line)
+        if ((lines -= 1) === 0) stop.abort()
+      }
+      const run = await commandRunner({ config: readConfig(world.settings), service: world })
+      return ran(await run(argv, { ...io, err, signal: stop.signal }))
+    }
+
+    it('ends, while the process that leads reads the index again', async () => {
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      const asked = world.faults.count('eth_getLogs')
+      world.faults.set({ methods: ['eth_getLogs'], held })
+      const when = until(() => world.faults.count('eth_getLogs') > asked)
+      const { exit, err } = await interrupted(['index', 'rebuild', '--yes'], { when })
+      release()
+      assert.deepEqual([exit, err], [1, 'touchstone: The command was interrupted before the index was complete.'])
+      await arrived()
+    })
+
+    it('compares no further token, and then no log', async () => {
+      for (const lines of [1, 2]) {
+        const asked = world.faults.count('eth_getLogs')
+        const { exit, out, err } = await interrupted(['index', 'verify'], { lines })
+        assert.deepEqual([exit, out], [1, ''], err)
+        assert.match(err, /\ntouchstone: The comparison was interrupted\.$/)
+        assert.equal(err.split('\n').length, lines + 1)
+        assert.equal(world.faults.count('eth_getLogs'), asked)
+      }
+    })
   })
 
   it('says in words and as JSON what differs from the chain, and is asked for twice', async () => {
