@@ -65,11 +65,10 @@ const pruneRows = 1_000
 async function openPostgres({ store, limits }: Config, log: Log, opened: AsyncDisposableStack): Promise<LimitStore> {
   const statementTimeoutMs = Math.max(1_000, limits.storeTimeoutMs)
   const opening = openDatabase({ url: store.databaseUrl ?? '', poolSize: 1, statementTimeoutMs })
-  const database = opened.adopt(
+  const database = opened.use(
     await opening.catch((cause: unknown) => {
       throw new ConfigError('PostgreSQL has no connection for the limits under DATABASE_URL.', { cause })
     }),
-    (it) => it.close(),
   )
   const windows = rateWindowStore(database)
   async function pruneAll(): Promise<void> {

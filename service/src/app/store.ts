@@ -85,7 +85,7 @@ export async function joinStore(
   log: Log,
   opened: AsyncDisposableStack,
 ): Promise<Omit<StoreComponents, 'approvals'>> {
-  const database = opened.adopt(await openStore(config), (db) => db.close())
+  const database = opened.use(await openStore(config))
   if (database.dialect !== 'pglite') await markFolder(config.dataDir)
   await warnOfEndlessStatements(database, log)
   await bringUpToDate(database, config, log)
@@ -309,10 +309,8 @@ async function migrateStore(database: Database, config: Config, log: Log): Promi
       `The database lacks ${missing.join(', ')} and MIGRATE is off: run touchstone migrate first, then start again.`,
     )
   // PostgreSQL migrates on a connection of its own: an index over a large table takes longer than a request may.
-  await using opened = new AsyncDisposableStack()
-  const own =
-    database.dialect !== 'pglite' ? opened.adopt(await openBareDatabase(config), (db) => db.close()) : database
-  const files = await migrate(own, undefined, {
+  await using own = database.dialect === 'pglite' ? null : await openBareDatabase(config)
+  const files = await migrate(own ?? database, undefined, {
     onWaiting: (file, ms) => log.info('migration waits for its locks', { file, seconds: Math.round(ms / 1000) }),
   })
   if (files.length > 0) log.info('database migrated', { files: files.join(' ') })

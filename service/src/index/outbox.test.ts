@@ -16,8 +16,7 @@ const insert = (sql: Sql, token: number) =>
 
 describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   it('waits for an event that was numbered earlier and is committed later', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     let statements = 0
     const query: Database['query'] = (text, values) => ((statements += 1), database.query(text, values))
     const outbox = outboxStore({ ...database, query })
@@ -42,8 +41,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('keeps no writer waiting while it waits for an earlier one', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const outbox = outboxStore(database)
     const [numbered, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const slow = database.transaction(async (sql) => {
@@ -71,8 +69,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('gives every committed event once and in order, while writers commit and roll back in any order', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const outbox = outboxStore(database)
     let isWriting = true
     const write = async () => {
@@ -106,8 +103,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('knows the places that it gave out, the last one also after it is deleted, and none of another database', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const outbox = outboxStore(database)
     const areKnown = (places: readonly Place[]) =>
       Promise.all(places.map(async (place) => (await outbox.check(place)).known))
@@ -129,8 +125,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('gives of a range the events that a filter names, all of them in their order', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const outbox = outboxStore(database)
     const kinds = ['REGISTERED', 'TAG_BOUND', 'TRANSFER'] as const
     await database.query(
@@ -158,8 +153,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('loses all old events of a busy time, before the table is tidied again', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const at = Date.now()
     const index = indexStore(database, { now: () => at })
     const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
@@ -173,8 +167,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('loses its old events with the next block, or after ten seconds without one', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     const clock = { at: Date.now() }
     const index = indexStore(database, { now: () => clock.at })
     const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
@@ -195,8 +188,7 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   })
 
   it('keeps its new events where the clock of the database alone is ahead', async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await using database = await postgres!.open()
     await insert(database, 1)
     const yearAgo = Date.now() - 366 * 86_400_000
     const index = indexStore(database, { now: () => yearAgo })

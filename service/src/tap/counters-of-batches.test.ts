@@ -187,8 +187,7 @@ for (const { name, open, skip } of testDatabases('none'))
     { skip: name === 'Citus' ? 'it has the tables of today' : skip },
     () => {
       it('stay used up after the upgrade, where the row is of a batch that was revoked', async () => {
-        await using opened = new AsyncDisposableStack()
-        const database = opened.adopt(await open(), (it) => it.close())
+        await using database = await open()
         await migrate(database, migrationsTo(readMigrations(), '0045') ?? [])
         const chips = [await chipIn(database, [0, 0, 0]), await chipIn(database, [0, 0, 0])]
         for (const { tap, revokeBefore, forget } of chips) {
@@ -211,8 +210,7 @@ for (const { name, open, skip } of testDatabases('none'))
       })
 
       it('stay used up at this version, while an older one serves beside it', async () => {
-        await using opened = new AsyncDisposableStack()
-        const database = opened.adopt(await open(), (it) => it.close())
+        await using database = await open()
         await migrate(database)
         const { tap, tapBefore, setStatus, forget, lastCounter } = await chipIn(database, [0, 0])
         assert.equal(await tap(0, 1), 'FRESH')
@@ -224,8 +222,7 @@ for (const { name, open, skip } of testDatabases('none'))
       })
 
       it('stay used up when that advanced them in a later life, which is deleted and comes again', async () => {
-        await using opened = new AsyncDisposableStack()
-        const database = opened.adopt(await open(), (it) => it.close())
+        await using database = await open()
         await migrate(database)
         const { tap, tapBefore, setStatus, register } = await chipIn(database, [0, 1, 1])
         assert.equal(await tap(1, 1), 'FRESH')

@@ -93,8 +93,7 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
         assert.match((await run('migrate', '--undo', name, '--yes')).out, new RegExp(`^${name} is reverted`))
       }
       if (typed.length < undoable.length) {
-        await using opened = new AsyncDisposableStack()
-        const embedded = opened.adopt(await openDatabase({ dataDir: join(folder, 'store') }), (it) => it.close())
+        await using embedded = await openDatabase({ dataDir: join(folder, 'store') })
         for (const { undo = '', ...migration } of undoable.slice(typed.length))
           await undoMigration(embedded, { ...migration, undo })
       }
@@ -253,8 +252,7 @@ describe('the files of migrations', () => {
       changed.map(({ name }) => name.slice(0, 4)),
       ['0040', '0053'],
     )
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openEmptyPglite('none'), (it) => it.close())
+    await using database = await openEmptyPglite('none')
     await migrate(database, migrationsTo(earlier, '0053') ?? [])
     assert.equal((await migrate(database)).at(-1), newest)
     assert.equal(schemaRefusal(headOf(earlier), all), null)

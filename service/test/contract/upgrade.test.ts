@@ -88,7 +88,7 @@ describe('an upgrade', { skip }, () => {
     const folder = testFolder()
     const old = await extractVersion(commit)
     const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
-    const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const database = opened.use(await openOwnDatabase())
     const env = {
       ...envOf({ dataDir: folder, database, chain }),
       INDEX_POLL_MS: '25',

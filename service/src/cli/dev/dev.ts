@@ -177,8 +177,7 @@ async function assertFree(host: string, port: number, setting: string): Promise<
 async function assertNoService(config: Config): Promise<void> {
   if (config.store.databaseUrl === null) return
   const { openBareDatabase } = await import('../../app/store.ts')
-  await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openBareDatabase(config), (it) => it.close())
+  await using database = await openBareDatabase(config)
   if ((await appliedMigrations(database)).size === 0) return
   const others = await database.query(
     `select from (select 1 from operation union all select 1 from payment union all select 1 from tag_batch) kept

@@ -105,8 +105,7 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
   if (databaseUrl === null || readUrl === null) return []
   const { openDatabase } = await import('../../db/database.ts')
   await using opened = new AsyncDisposableStack()
-  const open = async (url: string) =>
-    opened.adopt(await openDatabase({ url, poolSize: 1, statementTimeoutMs: 5_000 }), (it) => it.close())
+  const open = async (url: string) => opened.use(await openDatabase({ url, poolSize: 1, statementTimeoutMs: 5_000 }))
   const primary = await open(databaseUrl).catch(() => null)
   if (primary === null) return [] // the check of the database says so
   try {

@@ -153,7 +153,7 @@ export async function withDatabase<T>(
   await assertDataFolder(config, true)
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   const { openBareDatabase } = await import('../../app/store.ts')
-  return await work(opened.adopt(await openBareDatabase(config, statementTimeoutMs), (database) => database.close()))
+  return await work(opened.use(await openBareDatabase(config, statementTimeoutMs)))
 }
 
 /** Retries work that may be repeated while the chain is unavailable. */

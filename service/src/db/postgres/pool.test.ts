@@ -13,9 +13,8 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   let own: Awaited<ReturnType<typeof openOwnDatabase>>
   let database: Database
   before(async () => {
-    own = opened.adopt(await openOwnDatabase(), (it) => it.close())
-    const limited = await openDatabase({ url: own.url, poolSize: 1, statementTimeoutMs: 1_000 })
-    database = opened.adopt(limited, (it) => it.close())
+    own = opened.use(await openOwnDatabase())
+    database = opened.use(await openDatabase({ url: own.url, poolSize: 1, statementTimeoutMs: 1_000 }))
   })
   after(() => opened.disposeAsync())
 
@@ -30,7 +29,7 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   })
 
   it('says of a lock that is not given in time that it is unavailable', async () => {
-    const other = opened.adopt(await openDatabase({ url: own.url, poolSize: 1 }), (it) => it.close())
+    const other = opened.use(await openDatabase({ url: own.url, poolSize: 1 }))
     await own.exec('create table held (id int)')
     await own.transaction(async (sql) => {
       await sql.query('lock table held')
@@ -43,7 +42,7 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   })
 
   it('does not open where the URL of its sessions names another database', async () => {
-    const other = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const other = opened.use(await openOwnDatabase())
     await assert.rejects(openDatabase({ url: own.url, directUrl: other.url }), OtherDatabaseError)
     const same = await openDatabase({ url: own.url, directUrl: `${own.url}?application_name=direct` })
     await same.close()
@@ -59,11 +58,10 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   const alter = (it: typeof own, what: string) => it.exec(`alter database ${new URL(it.url).pathname.slice(1)} ${what}`)
 
   it('returns the same whatever settings the database has', async () => {
-    const odd = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const odd = opened.use(await openOwnDatabase())
     for (const [name, value] of Object.entries(opposite)) await alter(odd, `set ${name} = ${quoted(value)}`)
     const options = encodeURIComponent('-c search_path=elsewhere')
-    const again = await openDatabase({ url: `${odd.url}?options=${options}`, poolSize: 1 })
-    opened.adopt(again, (it) => it.close())
+    const again = opened.use(await openDatabase({ url: `${odd.url}?options=${options}`, poolSize: 1 }))
     const [row] = await again.query(
       String.raw`select decode('00ff5c', 'hex') as bytes, timestamptz '2026-11-28 00:00Z' at time zone 'UTC' = '2026-11-28' as same,
         (timestamptz '2026-11-28 00:00Z')::text as time, 'a\0' as text, array_position($1::text[], null) as place,
@@ -89,7 +87,7 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
     'does not open behind a pooler that hides such a setting, and says which statement mends it',
     { skip: pgbouncerSkip },
     async () => {
-      const odd = opened.adopt(await openOwnDatabase(), (it) => it.close())
+      const odd = opened.use(await openOwnDatabase())
       for (const [name, value] of Object.entries(opposite)) await alter(odd, `set ${name} = ${quoted(value)}`)
       const ignoring = `ignore_startup_parameters = statement_timeout,${Object.keys(opposite).join()}`
       const deaf = opened.adopt(await startPgBouncer(odd.url, { settings: [ignoring] }), (it) => it.close())
@@ -114,7 +112,7 @@ describe('the pool of PostgreSQL', { skip: noPostgres }, () => {
   )
 
   it('does not open a database that takes no writes', async () => {
-    const odd = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const odd = opened.use(await openOwnDatabase())
     await alter(odd, 'set default_transaction_read_only = on')
     await assert.rejects(
       openDatabase({ url: odd.url }),

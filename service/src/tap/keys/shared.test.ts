@@ -153,8 +153,7 @@ describe('the keys of a batch on several instances', () => {
   })
 
   it('stay, with their brands, when a version without fingerprints writes the settings anew at its start', async () => {
-    await using opened = new AsyncDisposableStack()
-    const upgraded = opened.adopt(await openEmptyPglite('none'), (it) => it.close())
+    await using upgraded = await openEmptyPglite('none')
     await migrate(upgraded, migrationsTo(readMigrations(), '0057') ?? [])
     const [id, taken, tags] = [newId(), newId(), tagStore(upgraded)]
     const [former, next, last] = [testBatch({ id }), testBatch({ id }), testBatch({ id })]

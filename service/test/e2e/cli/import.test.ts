@@ -296,8 +296,7 @@ describe('touchstone tag import', () => {
   })
 
   it('works on one machine at a time, where several share a database', { skip: noPostgres }, async () => {
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openOwnDatabase('migrated'), (one) => one.close())
+    await using database = await openOwnDatabase('migrated')
     const folder = path('elsewhere')
     await mkdir(folder)
     const runElsewhere = aloneCommandsOf({ ...world.settings, DATA_DIR: folder, DATABASE_URL: database.url }, folder)

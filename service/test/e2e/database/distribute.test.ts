@@ -65,8 +65,7 @@ describe(
     })
 
     it('is followed by later migrations, on the distributed tables', async () => {
-      await using opened = new AsyncDisposableStack()
-      const former = opened.adopt(await openBareCitusDatabase(), (one) => one.close())
+      await using former = await openBareCitusDatabase()
       const formerEnv = { DATA_DIR: folder, DATABASE_URL: former.url }
       assert.equal((await touchstone(['migrate', '--to', '0042'], formerEnv).ended).exit, 0)
       // By a process of its own, as above.
@@ -82,8 +81,7 @@ describe(
     })
 
     it('leaves tables that take taps, each on its shard', async () => {
-      await using opened = new AsyncDisposableStack()
-      const cluster = opened.adopt(await openDatabase({ url: database.url }), (one) => one.close())
+      await using cluster = await openDatabase({ url: database.url })
       assert.equal(cluster.dialect, 'citus')
       const ledger = createReplayLedger({ sql: cluster })
       const tap = (uid: number, counter: number) =>

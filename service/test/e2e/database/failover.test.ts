@@ -49,10 +49,10 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
   after(() => opened.disposeAsync())
 
   it('takes over within seconds of its promotion, with every accepted tap and payment', async () => {
-    const idle = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
+    const idle = opened.use(await openDatabase({ url: clusters.url }))
     // The end of the server must come before the time-out of the statement, also on a busy machine.
     const statementTimeoutMs = 600_000
-    const busy = opened.adopt(await openDatabase({ url: clusters.primary.url, statementTimeoutMs }), (it) => it.close())
+    const busy = opened.use(await openDatabase({ url: clusters.primary.url, statementTimeoutMs }))
     // A computation does not look whether the postmaster lives.
     const computation = busy.query('select count(*) from generate_series(1, 1e5) a, generate_series(1, 1e5) b')
     const cutOff = assert.rejects(computation, isDatabaseUnavailable)
@@ -72,7 +72,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
     await load.end()
     assert.ok(back < backMs, `back ${Math.round(back)} ms after the promotion`)
 
-    const standby = opened.adopt(await openDatabase({ url: clusters.replica.url }), (it) => it.close())
+    const standby = opened.use(await openDatabase({ url: clusters.replica.url }))
     const rows = await standby.query<{ tap: string }>(`select encode(uid, 'hex') || ' ' || counter as tap from tap`)
     const kept = new Set(rows.map(({ tap }) => tap))
     assert.deepEqual(
@@ -104,20 +104,20 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
       )
       return product?.name === 'After'
     })
-    const other = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
+    const other = opened.use(await openDatabase({ url: clusters.url }))
     assert.equal(await other.hold(locks.indexLeader), null)
   })
 
   it('is not left for the former primary, which takes writes again when it is started without a fence', async () => {
     await clusters.primary.start()
-    const onFormer = opened.adopt(await openDatabase({ url: clusters.primary.url }), (it) => it.close())
+    const onFormer = opened.use(await openDatabase({ url: clusters.primary.url }))
     const recovery = 'select pg_is_in_recovery() as standby'
     assert.deepEqual(await onFormer.query(recovery), [{ standby: false }])
     const [former] = await onFormer.query<{ port: string }>(`select current_setting('port') as port`)
     const portOf = async (database: Pick<typeof onFormer, 'query'>) =>
       (await database.query<{ port: string }>(`select current_setting('port') as port`))[0]?.port
     assert.notEqual(await portOf(world.components.database), former?.port)
-    const fresh = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
+    const fresh = opened.use(await openDatabase({ url: clusters.url }))
     assert.notEqual(await portOf(fresh), former?.port, 'a new process finds the newer timeline')
     await clusters.replica.stop()
     await assert.rejects(portOf(fresh), isDatabaseUnavailable)

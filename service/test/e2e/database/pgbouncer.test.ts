@@ -28,7 +28,7 @@ describe('behind PgBouncer in transaction mode', { skip }, () => {
   let pooler: PgBouncer
   let full: Awaited<ReturnType<typeof startFullWorld>>
   before(async () => {
-    database = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    database = opened.use(await openOwnDatabase())
     pooler = opened.adopt(await startPgBouncer(database.url, { poolSize }), (it) => it.close())
     full = opened.adopt(await startFullWorld(behind()), (it) => it.end())
   })
@@ -138,7 +138,7 @@ describe('DATABASE_DIRECT_URL', { skip }, () => {
   const opened = new AsyncDisposableStack()
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   before(async () => {
-    database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+    database = opened.use(await openOwnDatabase('migrated'))
   })
   after(() => opened.disposeAsync())
   const startStore = async (env: Record<string, string>) => {

@@ -21,7 +21,7 @@ describe('a read replica', { skip: clusterSkip }, () => {
     const urls = { DATABASE_URL: clusters.primary.url, DATABASE_READ_URL: clusters.replica.url }
     world = opened.adopt(await startWorld({ env: { ...urls, METRICS_PORT: '0' } }), (it) => it.end())
     graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
-    replica = opened.adopt(await openDatabase({ url: clusters.replica.url, poolSize: 1 }), (it) => it.close())
+    replica = opened.use(await openDatabase({ url: clusters.replica.url, poolSize: 1 }))
     await mint('First')
     assert.ok(await eventually(isUsed), 'the replica is used')
     assert.ok(await eventually(async () => (await replica.query('select from asset')).length === 1))

@@ -30,7 +30,7 @@ describe('PostgreSQL over TLS', { skip: clusterSkip }, () => {
 
   it('carries statements, notices and locks, each in an encrypted session', async () => {
     const url = urlWith({ sslmode: 'verify-full', sslrootcert: at('server.crt') })
-    const database = opened.adopt(await openDatabase({ url, directUrl: url }), (it) => it.close())
+    const database = opened.use(await openDatabase({ url, directUrl: url }))
     let notices = 0
     opened.use(database.listen('news', () => (notices += 1)))
     const held = await database.hold(locks.imports)

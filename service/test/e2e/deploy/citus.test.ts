@@ -152,8 +152,7 @@ describe('deploy/kubernetes/components/citus/join.sh', { skip: lacks ?? false },
         .ended
       assert.equal(exit, 0, err)
     }
-    await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openDatabase({ url }), (it) => it.close())
+    await using database = await openDatabase({ url })
     assert.equal(database.dialect, 'citus')
     const cluster = await readCluster(database)
     assert.deepEqual([cluster?.nodes, cluster?.missing], [2, []])

@@ -22,14 +22,14 @@ describe('deploy/kubernetes/overlays/production/pgbouncer.ini', () => {
 describe('deploy/pgbouncer/pgbouncer.ini', { skip: pgbouncerSkip || noPostgres }, () => {
   it('lets in who knows the password, and limits the time of a statement', async () => {
     await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const database = opened.use(await openOwnDatabase())
     const { hostname, port, pathname } = new URL(database.url)
     const configuration = read('deploy/pgbouncer/pgbouncer.ini')
       .replace('host=postgres port=5432', `host=${hostname} port=${port || '5432'}`)
       .replace('touchstone = ', `${pathname.slice(1)} = `)
       .replace('listen_addr = *', 'listen_addr = 127.0.0.1')
     const pooler = opened.adopt(await startConfigured(database.url, configuration, 'secret'), (it) => it.close())
-    const pooled = opened.adopt(await openDatabase({ url: pooler.url, directUrl: database.url }), (it) => it.close())
+    const pooled = opened.use(await openDatabase({ url: pooler.url, directUrl: database.url }))
     assert.deepEqual(await pooled.query(`select current_setting('statement_timeout') as limit`), [{ limit: '5s' }])
     await assert.rejects(openDatabase({ url: pooler.url.replace('secret', 'other') }))
   })

@@ -23,7 +23,7 @@ const program = fileURLToPath(new URL('../../support/graphql/approver.ts', impor
 describe('approvals of several processes', { skip: noPostgres }, () => {
   it(`carry out each of ${acts} acts once, when processes are killed meanwhile`, async () => {
     await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+    const database = opened.use(await openOwnDatabase('migrated'))
     const world = opened.adopt(await startWriterWorld(), (it) => it.close())
     const operations = operationStore(database)
     const writer = opened.adopt(world.writerOver(operations), (it) => it.close())

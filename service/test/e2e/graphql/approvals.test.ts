@@ -237,7 +237,7 @@ describe('acts that take two', () => {
 describe('a service whose writes cannot be recovered', { skip: noPostgres }, () => {
   it('goes on with requests for approval all the same', async () => {
     await using opened = new AsyncDisposableStack()
-    const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+    const database = opened.use(await openOwnDatabase('migrated'))
     const late = createApprovals({
       database,
       required: new Set(['batch-revoke']),

@@ -39,7 +39,7 @@ export type Away = Readonly<{
 export async function followEvents({ events, reorgs, cuts = 0, kills = 0, onProgress = () => {} }: Away) {
   await using opened = new AsyncDisposableStack()
   const chain = opened.adopt(await startIndexChain(), (it) => it.close())
-  const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+  const database = opened.use(await openOwnDatabase('migrated'))
   const folder = testFolder()
   const { text: key, hash: keyHash } = newApiKey()
   keepSecret(key)

@@ -28,7 +28,7 @@ for (const { name, open, skip } of testDatabases())
     const opened = new AsyncDisposableStack()
     before(async () => {
       chain = opened.adopt(await startIndexChain(), (one) => one.close())
-      database = opened.adopt(await open(), (one) => one.close())
+      database = opened.use(await open())
     })
     after(() => opened.disposeAsync())
     beforeEach(async () => {

@@ -46,7 +46,7 @@ for (const { name, open, skip } of testDatabases())
     const opened = new AsyncDisposableStack()
     before(async () => {
       chain = opened.adopt(await startIndexChain(), (one) => one.close())
-      database = opened.adopt(await open(), (one) => one.close())
+      database = opened.use(await open())
       world = opened.use(await startSockets(database))
       for (const brand of brands) {
         const made = canonicalMetadata({ name: `A watch of ${brand}`, brand })

@@ -44,8 +44,7 @@ export async function runTapRace({
   connections = 8,
   tags = 25,
 } = {}): Promise<RaceResult> {
-  await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openOwnDatabase('migrated'), (db) => db.close())
+  await using database = await openOwnDatabase('migrated')
   const batch = testBatch()
   const perTag = Math.max(1, Math.round(requests / (processes * connections * tags)))
   const made = await Promise.all(Array.from({ length: tags }, () => testTag(batch)))

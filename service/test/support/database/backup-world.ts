@@ -83,7 +83,7 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
   /** An empty place for a restore; with `url` in PostgreSQL. */
   async function place(engine: 'PGlite' | 'PostgreSQL') {
     const folder = testFolder()
-    const database = engine === 'PostgreSQL' ? opened.adopt(await openOwnDatabase(), (it) => it.close()) : null
+    const database = engine === 'PostgreSQL' ? opened.use(await openOwnDatabase()) : null
     const settings = {
       ...world.settings,
       DATA_DIR: join(folder, 'data'),

@@ -68,7 +68,7 @@ export async function openBareCitusDatabase(): Promise<Database & { readonly url
     await database.close()
     await drop(coordinator, name)
   }
-  return { ...database, url, close }
+  return { ...database, url, close, [Symbol.asyncDispose]: close }
 }
 
 /** Copies the template; `drop` removes the copy from all nodes. */

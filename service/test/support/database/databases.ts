@@ -8,7 +8,7 @@ import { migrate } from '../../../src/db/migrate.ts'
 
 export type TestDatabase = {
   readonly name: string
-  readonly open: () => Promise<Database & AsyncDisposable>
+  readonly open: () => Promise<Database>
   readonly skip: string | false
 }
 
@@ -32,7 +32,7 @@ export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
 }
 
 /** A database at `url`, which closing drops. */
-type OwnDatabase = Database & AsyncDisposable & { readonly url: string }
+type OwnDatabase = Database & { readonly url: string }
 
 /** A new database on the server; closing it drops it. On Citus it always has today's tables. */
 export async function openOwnDatabase(tables: Tables = 'none'): Promise<OwnDatabase> {

@@ -32,7 +32,7 @@ const smallBuffers = 'shared_buffers = 16MB\n'
 const templates: Partial<Record<Tables, Promise<string>>> = {}
 
 /** Opens a copy in a folder of its own, which closing removes. */
-export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Database & AsyncDisposable> {
+export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Database> {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-pglite-'))
   const dataDir = join(folder, 'store')
   await copyEmptyPglite(dataDir, tables)
