@@ -205,6 +205,11 @@ export function rateLimitMessage({ resetSeconds }: Quota): string {
   return `Too many requests. Send the next one in ${resetSeconds} s.`
 }
 
+/** Words a quota that is too small for a list, each member of which counts as a request. */
+export function tooFewLeftMessage(member: string, { remaining, resetSeconds }: Quota): string {
+  return `Each ${member} counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
+}
+
 /** Returns 429 with the general error body (spec §7). */
 export function rateLimited(quota: Quota, headers: Headers = {}): Response {
   return errorResponse(429, rateLimitMessage(quota), {

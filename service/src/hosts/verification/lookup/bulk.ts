@@ -7,7 +7,7 @@ import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
-import { fileResponse, isOwnForm, pageResponse } from '../pages/response.ts'
+import { fileResponse, isOwnPost, pageResponse } from '../pages/response.ts'
 import { beginPage } from '../pages/visit.ts'
 import { readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { parseLines, withoutQueries } from './lines.ts'
@@ -56,7 +56,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
     if (method !== 'POST') return page(200, { most })
     let body = ''
     try {
-      const list = isOwnForm(c, formTypes) ? await listOf(c) : ({ problem: 'unreadable' } as const)
+      const list = isOwnPost(c, formTypes) ? await listOf(c) : ({ problem: 'unreadable' } as const)
       if ('problem' in list) return refuse({ kind: list.problem })
       body = list.parts.join('\n')
       const { count, lines } = parseLines(list.parts, baseUrl, most)

@@ -93,8 +93,8 @@ export function policyOf({ form, font, connect }: Policy): string {
   ].join('; ')
 }
 
-/** Returns whether a page of this host, or a program, sent a form of one of these types. Browsers name the site of the page. */
-export function isOwnForm(c: Context<Env>, types: readonly string[]): boolean {
+/** Returns whether a page of this host, or a program, sent a body of one of these types. Browsers name the site of the page. */
+export function isOwnPost(c: Context<Env>, types: readonly string[]): boolean {
   const [type = ''] = (c.req.header('content-type') ?? '').split(';', 1)
   return (
     types.includes(type.trim().toLowerCase()) &&

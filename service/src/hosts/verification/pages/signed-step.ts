@@ -7,6 +7,7 @@ import { requestIdOf } from '../../../http/request.ts'
 import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
 import { parseJsonObject } from '../../../lib/json.ts'
 import { readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { isOwnPost } from './response.ts'
 
 /** A ticket, addresses and the signature of a contract wallet in hex. */
 const maxBytes = 16_384
@@ -81,9 +82,7 @@ export function stepRoute<Reason extends string = never>(
 
 /** Reads the body. It is null unless the script of a page of this host sends JSON: no form can, and browsers say where a request comes from. */
 async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
-  const isJson = /^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')
-  const isOwn = ['same-origin', 'none'].includes(c.req.header('sec-fetch-site') ?? 'none')
-  if (!isJson || !isOwn) return null
+  if (!isOwnPost(c, ['application/json'])) return null
   const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
   return body.ok ? parseJsonObject(body.text) : null
 }

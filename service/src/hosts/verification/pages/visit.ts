@@ -9,7 +9,7 @@ import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
 import { nothingHere } from '../routes/asset.ts'
 import { isRead, rawQuery, readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { pageAssets } from './assets.ts'
-import { isOwnForm, pageResponse } from './response.ts'
+import { isOwnPost, pageResponse } from './response.ts'
 
 /** Chooses the language by `?lang=`, else by `Accept-Language`. */
 export function contextOf(query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
@@ -65,7 +65,7 @@ export function pathNotFound(c: Context<Env>, headers: Headers = {}): Response {
 
 /** Reads the fields of a form of this host, or of a program. Any other body is null. */
 export async function formFields(c: Context<Env>, maxBytes: number): Promise<URLSearchParams | null> {
-  if (!isOwnForm(c, ['application/x-www-form-urlencoded'])) return null
+  if (!isOwnPost(c, ['application/x-www-form-urlencoded'])) return null
   const body = await readBodyOf(c, { maxBytes, timeoutMs: 5_000 })
   return body.ok ? new URLSearchParams(body.text) : null
 }

@@ -22,6 +22,7 @@ import {
   rawQuery,
   readBodyOf,
   readRoute,
+  tooFewLeftMessage,
   type Env,
   type Headers,
   type RequestHelpers,
@@ -126,7 +127,7 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
         return faultResult(new ServiceError('INVALID_ARGUMENT', message), headers)
       }
       const after = await helpers.consumeMore(c, limiter, { quota, more: ids.length - 1 })
-      if (after?.allowed === false) return limited(after, tooFewLeft(after))
+      if (after?.allowed === false) return limited(after, tooFewLeftMessage('identifier', after))
       const results = await mapConcurrently(ids, idsAtOnce, matchOf)
       const spent = { ...vary, ...quotaHeaders(after) }
       return documentResponse(c, { results }, 'application/json', spent, caller.isKeyed)
@@ -154,10 +155,6 @@ const vary = { Vary: 'Accept, Authorization' } as const
 function limited(quota: Quota, message: string): Response {
   const headers = { ...vary, ...quotaHeaders(quota), 'Retry-After': String(quota.resetSeconds) }
   return faultResult(new ServiceError('RATE_LIMITED', message), headers)
-}
-
-function tooFewLeft({ remaining, resetSeconds }: Quota): string {
-  return `Each identifier counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
 }
 
 /** Answers a moment after the newest block that is read. Blocks come as time passes, so that the difference is the time to wait. */

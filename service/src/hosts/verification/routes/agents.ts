@@ -17,7 +17,7 @@ import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
-import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, preflight, quotaHeaders, uncachedJson, readMethods } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -28,6 +28,7 @@ import {
   parseTokenIdSegment,
   rawQuery,
   readRoute,
+  tooFewLeftMessage,
   type Env,
   type Headers,
   type RequestHelpers,
@@ -73,15 +74,13 @@ export function agentRoutes(
     const more = Math.max(0, query.tags.length - 1)
     const after = await helpers.consumeMore(c, limiter, { quota, more })
     const spent = { ...headers, ...quotaHeaders(after) }
-    if (after?.allowed === false) return tooFewLeft(after, spent)
+    // Each tag is a call of the chain that looks at all reviewers.
+    if (after?.allowed === false) {
+      const fault = new ServiceError('RATE_LIMITED', tooFewLeftMessage('tag', after))
+      return codedFailure(fault, { ...spent, 'Retry-After': String(after.resetSeconds) })
+    }
     return respond(await reputations(query), spent)
   })
-}
-
-/** Each tag is a call of the chain that looks at all reviewers. */
-function tooFewLeft({ remaining, resetSeconds }: Quota, headers: Headers): Response {
-  const message = `Each tag counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
-  return codedFailure(new ServiceError('RATE_LIMITED', message), { ...headers, 'Retry-After': String(resetSeconds) })
 }
 
 const cardPath = '/.well-known/agent-card.json'
