@@ -90,8 +90,8 @@ export function verdictCard(context: PageContext, view: VerdictView): Html {
     >
       ${seals}
       <p class="label">${view.eyebrow}</p>
-      <h1 id="verdict">
-        ${words}${view.brand !== undefined && html`<span class="vh">, </span><span class="maker-name">${view.brand}</span>`}
+      <h1 id="verdict" ${view.brand !== undefined && html` class="branded"`}>
+        ${words}${view.brand !== undefined && html`<span class="maker-name">${view.brand}</span>`}
       </h1>
       ${
         view.name !== undefined &&

@@ -133,6 +133,11 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
       for (const { name, width } of await seenIn(language)) assert.equal(width, narrow.width, name)
   })
 
+  it('names the headline as one sentence with the brand', async () => {
+    await using page = await browser.open(await world.tapped('satchel'))
+    assert.equal(await page.locator('h1').ariaSnapshot(), '- heading "Genuine, Maison Orvelle" [level=1]')
+  })
+
   it('leads the keyboard past the head to the result', async () => {
     await using page = await browser.open(await world.tapped('claimed'))
     await page.keyboard.press('Tab')
