@@ -2,7 +2,7 @@
  * Checks a certificate in the browser: the signature by the issuer's did:web document (RFC 7515, ES256 or EdDSA), the status list (W3C Bitstring
  * Status List), and the record now. The certificate is never sent. Keys and this page are kept, so that a signature is checked offline.
  */
-import { deadline, urlOf } from './page.js'
+import { request, urlOf, verdictAt } from './page.js'
 
 const place = document.querySelector('[data-checked]')
 const provider = document.querySelector('[data-provider]')
@@ -112,7 +112,7 @@ function isStatus(status) {
  */
 async function issuerKeys() {
   try {
-    const response = await request(keysPath, 'application/json')
+    const response = await request(keysPath)
     const document = await response.clone().json()
     if (document.id !== did) throw new Refused('key')
     void keepKeys(response)
@@ -250,8 +250,7 @@ async function unpacked(bytes) {
  */
 async function recordRow({ credentialSubject }) {
   const { state, flagged, chainRef } = credentialSubject.assetStatus
-  const verdict = await (await request(`/api/asset/${chainRef.tokenId}`, 'application/json')).json()
-  if (verdict.token_id !== chainRef.tokenId) throw new Error('the record of another item')
+  const verdict = await verdictAt(`/api/asset/${chainRef.tokenId}`)
   const now = verdict.chainRef
   const isSame = now.chain_id === chainRef.chainId && now.contract.toLowerCase() === chainRef.contract.toLowerCase()
   if (!isSame) throw new Refused('otherChain')
@@ -318,16 +317,6 @@ async function outcomeOf(read) {
     if (error instanceof Refused) throw error
     return null
   }
-}
-
-async function request(path, accept) {
-  const response = await fetch(path, {
-    cache: 'no-store',
-    headers: { accept },
-    signal: deadline(10_000),
-  })
-  if (!response.ok) throw new Error(`HTTP ${response.status}`)
-  return response
 }
 
 /** Keeps this page and its files for a visit without a connection. */

@@ -244,7 +244,10 @@ const submits = {
   },
 }
 
-/** Compares the service's current verdict with the contract by the client library, at a provider that the visitor chose. */
+/**
+ * Compares the service's current verdict with the contract by the client library, at a provider that the visitor chose. The maker's texts are
+ * compared with their hash there; texts without their document leave the outcome open.
+ */
 async function recheckRecord(form) {
   const outcome = outcomeOf(form)
   outcome(texts.recheckRunning)
@@ -253,19 +256,35 @@ async function recheckRecord(form) {
       import('./verdict/check/recheck.js'),
       verdictAt(form.dataset.recheck),
     ])
-    const report = await recheck(verdict, { rpcUrl: form.elements.provider.value, contract: form.dataset.contract })
+    const pins = { rpcUrl: form.elements.provider.value, contract: form.dataset.contract }
+    const hasTexts = verdict.untrusted !== undefined
+    const metadata = hasTexts ? await metadataOf(verdict, pins).catch(() => undefined) : undefined
+    const report = await recheck(verdict, { ...pins, metadata })
     const block = String(verdict.chainRef?.block_number)
-    const wrong = report.checks.filter(({ ok }) => !ok).map(({ field }) => field)
+    const isUnread = report.ok && hasTexts && metadata === undefined
+    const checks = report.checks.map((check) =>
+      isUnread && check.field === 'untrusted' ? { ...check, ok: false, found: 'a document that was not read' } : check,
+    )
+    const wrong = checks.filter(({ ok }) => !ok).map(({ field }) => field)
     const isSame = verdict.state === form.dataset.state && String(verdict.flagged) === form.dataset.flagged
     const text = {
       agrees: isSame ? texts.recheckSame : texts.recheckChanged,
       undecided: texts.recheckOpen,
       differs: texts.recheckDiffers,
-    }[report.outcome]
-    outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), report.ok && isSame, report.checks)
+    }[isUnread ? 'undecided' : report.outcome]
+    const isGood = report.ok && isSame && !isUnread
+    outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), isGood, checks)
   } catch {
     outcome(texts.recheckFailed, false)
   }
+}
+
+/** Reads the document whose hash the contract has for an item at the block of a verdict. */
+async function metadataOf({ token_id: id, chainRef }, { rpcUrl, contract }) {
+  const { createRpc, metadataHashCall } = await import('./verdict/rpc.js')
+  const call = { to: contract, data: metadataHashCall(BigInt(id)) }
+  const hash = await createRpc({ url: rpcUrl })('eth_call', [call, { blockHash: chainRef.block_hash }])
+  return (await request(`/api/metadata/${hash}`)).text()
 }
 
 /**
@@ -355,16 +374,17 @@ export function urlOf(text) {
 }
 
 /** Reads the verdict on one item. An answer about another one is none. */
-async function verdictAt(path) {
-  const response = await fetch(path, {
-    cache: 'no-store',
-    headers: { accept: 'application/json' },
-    signal: deadline(10_000),
-  })
-  if (!response.ok) throw new Error(`HTTP ${response.status}`)
-  const verdict = await response.json()
+export async function verdictAt(path) {
+  const verdict = await (await request(path)).json()
   if (!path.endsWith(`/${verdict.token_id}`)) throw new Error('the record of another item')
   return verdict
+}
+
+/** Reads a path of this host as it is now, within ten seconds. Throws for every status but one of success. */
+export async function request(path, accept = 'application/json') {
+  const response = await fetch(path, { cache: 'no-store', headers: { accept }, signal: deadline(10_000) })
+  if (!response.ok) throw new Error(`HTTP ${response.status}`)
+  return response
 }
 
 /** Returns a function that shows an outcome. It shows nothing once the form was sent again. */

@@ -3,7 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
-import { addressIn, deadline } from './page.js'
+import { addressIn, deadline, verdictAt } from './page.js'
 import { isOwner } from './verdict/rules/owner.js'
 
 const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
@@ -160,7 +160,7 @@ const outcomes = {
  */
 async function call(form, provider, account) {
   const { contract, call: data } = form.dataset
-  if (!isOwner(await record(form), account)) return say(form, texts.notOwner, false)
+  if (!isOwner(await verdictAt(form.dataset.record), account)) return say(form, texts.notOwner, false)
   if (!(await isOnChain(provider))) return refuseChain(form)
   say(form, texts.confirm)
   const transaction = { from: account, to: contract, data, value: '0x0', chainId }
@@ -168,7 +168,8 @@ async function call(form, provider, account) {
   await sending(form, async () => {
     const receipt = await until(() => provider.request({ method: 'eth_getTransactionReceipt', params: [hash] }))
     if (receipt !== undefined && Number(receipt.status) !== 1) return say(form, texts.reverted, false)
-    const isShown = async () => (await record(form)).chainRef.block_number >= Number(receipt.blockNumber)
+    const isShown = async () =>
+      (await verdictAt(form.dataset.record)).chainRef.block_number >= Number(receipt.blockNumber)
     if (receipt === undefined || !(await until(isShown))) return say(form, texts.sent)
     location.reload()
   })
@@ -210,7 +211,7 @@ async function until(ask) {
 /** Compares the account with the record inside the browser. */
 async function showOwner(form, { status }, account) {
   if (status === 'sent') return say(form, texts.sent, true)
-  const isMine = isOwner(await record(form), account)
+  const isMine = isOwner(await verdictAt(form.dataset.record), account)
   say(form, isMine ? texts.mine : texts.unsure, isMine || undefined)
   return isMine
 }
@@ -296,12 +297,6 @@ async function post(form, fields) {
   const answer = await response.json()
   if (!response.ok && answer.reason === undefined) throw new Error(`HTTP ${response.status}`)
   return answer
-}
-
-async function record({ dataset }) {
-  const response = await fetch(dataset.record, { cache: 'no-store', signal: deadline(10_000) })
-  if (!response.ok) throw new Error(`HTTP ${response.status}`)
-  return response.json()
 }
 
 function say(form, text, isGood) {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
+import type { Verdict } from '@touchstone/verdict'
 import type { Page } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
@@ -135,16 +136,25 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.locator('.proof > summary').click()
     const recheck = async (sentence: RegExp) => {
       await page.getByRole('button', { name: 'Recheck now' }).click()
-      await outcome.getByText(sentence).waitFor({ timeout: 240_000 })
+      await page.locator('[data-recheck] .outcome:is(.yes, .no)').waitFor({ timeout: 240_000 })
+      assert.match(await outcome.locator('p').innerText(), sentence)
     }
     await recheck(/^Every field agrees with the blockchain at block \d+\.$/)
     assert.ok((await outcome.locator('dl > div').count()) > 10)
+    const answerWith = (change: (verdict: Verdict) => object) =>
+      page.route('**/api/asset/*', async (route) => {
+        const verdict = (await (await route.fetch()).json()) as Verdict
+        await route.fulfill({ json: { ...verdict, ...change(verdict) } })
+      })
+    await answerWith(({ untrusted }) => ({ untrusted: { ...untrusted, name: 'Another name' } }))
+    await recheck(/^This does not agree with the blockchain: metadata\.texts\./)
+    await page.unroute('**/api/asset/*')
+    await page.route('**/api/metadata/*', (route) => route.fulfill({ status: 503 }))
+    await recheck(/^Nothing disagrees with the blockchain, but this could not be checked: untrusted\./)
+    await page.unroute('**/api/metadata/*')
     await world.write({ kind: 'flag', tokenId: world.tokenOf('opened'), bits: 4, reasonHash: `0x${'0'.repeat(64)}` })
     await recheck(/it has changed since this page was made/)
-    await page.route('**/api/asset/*', async (route) => {
-      const answer = (await (await route.fetch()).json()) as object
-      await route.fulfill({ json: { ...answer, state: 'CLAIMED', state_code: 4, flagged: false } })
-    })
+    await answerWith(() => ({ state: 'CLAIMED', state_code: 4, flagged: false }))
     await recheck(/^This does not agree with the blockchain: .*state.*flagged/)
     await page.route(world.chainUrl, async (route) => {
       const { id, method } = route.request().postDataJSON() as { id: number; method: string }
