@@ -194,6 +194,7 @@ function checkTimes({ validFrom, validUntil }, now) {
 async function statusRow({ credentialStatus }, keys) {
   const entries = [credentialStatus ?? []].flat()
   if (entries.length === 0) throw new Refused('malformed')
+  let isRead = true
   for (const entry of entries) {
     const url = urlOf(entry.statusListCredential)
     if (
@@ -202,12 +203,15 @@ async function statusRow({ credentialStatus }, keys) {
     )
       throw new Refused('malformed')
     const bits = await listBits(url.pathname, entry, keys).catch(() => null)
-    if (bits === null) return null
+    if (bits === null) {
+      isRead = false
+      continue
+    }
     const index = Number(entry.statusListIndex)
     if (!Number.isSafeInteger(index) || index < 0 || index >= bits.length * 8) throw new Refused('malformed')
     if ((bits[index >> 3] & (0x80 >> (index & 7))) !== 0) throw new Refused('suspended')
   }
-  return [true, texts.status, texts.statusOk]
+  return isRead ? [true, texts.status, texts.statusOk] : null
 }
 
 /** Reads the bits of the list of an entry, which the issuer signs as a JWS. Throws where it is not that list, or cannot be read. */

@@ -384,7 +384,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await says(page, 'Nothing was checked')
   })
 
-  it('refuses a certificate of an item whose seal was opened since', async () => {
+  it('refuses a certificate of an item whose seal was opened since, also where another of its lists cannot be read', async () => {
     const jws = await jwtOf('jacket')
     await using page = await open(jws)
     await says(page, titles.valid)
@@ -393,6 +393,10 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await page.reload()
     await says(page, titles.refused)
     await page.getByText(/its seal was opened/).waitFor()
+    const { credentialStatus: suspended, ...rest } = payloadOf(jws)
+    const unread = { ...(suspended as Json), statusListCredential: `${world.url}/api/status/revocation/999999` }
+    await using second = await open(await signed({ ...rest, credentialStatus: [unread, suspended] }))
+    await says(second, titles.refused)
   })
 
   it('refuses a certificate of an item that was reported since, and one by a revoked key', async () => {
