@@ -194,11 +194,13 @@ async function isOnChain(provider) {
 
 const ether = { name: 'Ether', symbol: 'ETH', decimals: 18 }
 
-/** Asks again for a minute and a half, also after an error; undefined when there is no answer. */
+/** Asks again for a minute and a half, also after an error; undefined when there is no answer until then. */
 async function until(ask) {
-  for (const end = Date.now() + 90_000; Date.now() < end;) {
+  const end = Date.now() + 90_000
+  const isLate = new Promise((resolve) => setTimeout(resolve, 90_000))
+  while (Date.now() < end) {
     try {
-      const answer = await ask()
+      const answer = await Promise.race([ask(), isLate])
       if (answer) return answer
     } catch {
       // The next attempt may succeed.

@@ -297,6 +297,23 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.ok(unreadReceipts < 0 && unreadRecords < 0)
   })
 
+  it('says that a report is on its way where the wallet never returns its receipt', async () => {
+    const owner = newAccount()
+    const item = await own.claimed(owner)
+    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    await using page = await browser.open(`${world.url}/`)
+    const wallet = await addWallet(page, owner, (method, parameters) =>
+      method === 'eth_getTransactionReceipt' ? new Promise(() => {}) : world.rpc(method, parameters),
+    )
+    await page.clock.install()
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Report it lost or stolen')
+    await page.getByRole('button', { name: 'Report lost with' }).click()
+    await until(() => wallet.asked.includes('eth_getTransactionReceipt'))
+    await page.clock.fastForward('02:00')
+    await page.getByText('It is on its way.').waitFor()
+  })
+
   it('claims, offers and accepts by keys that passkeys hold, each the same after a reload', async () => {
     const item = await own.released()
     const local = (url: string) => url.replace(world.url, named)
