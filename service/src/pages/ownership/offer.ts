@@ -46,15 +46,16 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
   const { copied, notCopied } = script
   const { isHeld, tampered, path, until, theme } = view
   const time = timeElement(context, until)
+  const title = isHeld ? transfer.heldTitle : transfer.title
   return documentOf(context, {
-    title: `${transfer.title}${theme === null ? '' : `: ${theme.name}`}`,
+    title: `${title}${theme === null ? '' : `: ${theme.name}`}`,
     path,
     theme,
     field: 'empty',
     body: html`<div class="flow">
       ${plainVerdict({
         tone: isHeld ? 'stop' : 'none',
-        title: isHeld ? transfer.heldTitle : transfer.title,
+        title,
         text: isHeld ? transfer.heldText : fill(transfer.say, { time }),
         more: isHeld ? undefined : transfer.proof,
         note: tampered ? verdict.sealOpened : undefined,

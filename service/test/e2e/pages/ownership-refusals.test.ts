@@ -12,6 +12,7 @@ import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import type { TapTickets } from '../../../src/tap/tap-ticket.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { forgeTicket, ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
+import { headlineOf } from '../../support/pages/headline.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
 import { testTag } from '../../support/tap/tags.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
@@ -322,7 +323,9 @@ describe('the routes of ownership in the page', () => {
     const flag = { tokenId: item.tokenId, bits: 4, reasonHash: `0x${'0'.repeat(64)}` } as const
     await world.write({ kind: 'flag', ...flag })
     assert.deepEqual(await accept(), [409, 'held'])
-    assert.ok((await own.pageOf(`${world.url}/t/${transferId}`)).includes('Offered, but reported'))
+    const held = await own.pageOf(`${world.url}/t/${transferId}`)
+    assert.match(held, /<title>Offered, but reported · /)
+    assert.equal(headlineOf(held), 'Offered, but reported')
     await world.write({ kind: 'resolve', ...flag })
     assert.deepEqual(await accept(), [200, undefined])
     await world.rpc('evm_increaseTime', [73 * 3_600])
