@@ -3,14 +3,15 @@
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Verdict } from '@touchstone/verdict'
 import type { Page } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { headingOf, noBrowser, shows, type PageBrowser } from '../../support/pages/browser.ts'
 import { forgeTicket } from '../../support/pages/certificate.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { openPages } from '../../support/pages/opened.ts'
+import type { PageWorld } from '../../support/pages/pages.ts'
 import { until } from '../../support/wait.ts'
 
 /** Headlines of the demonstration's products, which were claimed when the world began. */
@@ -20,15 +21,7 @@ const bound = 'Genuine chip, not released'
 
 let world: PageWorld
 let browser: PageBrowser
-before(async () => {
-  if (noBrowser !== false) return
-  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
-  browser = await startPageBrowser(world)
-})
-after(async () => {
-  await browser?.close()
-  await world?.end()
-})
+openPages((opened) => ({ world, browser } = opened))
 
 describe('a page in Chromium', { skip: noBrowser }, () => {
   it('shows the verdict of a tap, drops the tap from the address, and shows the same after a reload', async () => {

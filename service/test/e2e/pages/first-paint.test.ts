@@ -3,12 +3,13 @@
  * prints the page.
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { PDFDocument } from '@cantoo/pdf-lib'
 import type { Request, Route } from 'playwright-core'
-import { noBrowser, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { noBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { openPages } from '../../support/pages/opened.ts'
 import { verdictPaint, watchVerdict } from '../../support/pages/paint.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import type { PageWorld } from '../../support/pages/pages.ts'
 import { until } from '../../support/wait.ts'
 
 /** Bytes that a server may send before the first acknowledgement (RFC 6928: ten segments). */
@@ -19,14 +20,7 @@ const needed = ['document', 'stylesheet']
 describe('the verdict of a tapped page', { skip: noBrowser }, () => {
   let world: PageWorld
   let browser: PageBrowser
-  before(async () => {
-    world = await startPageWorld()
-    browser = await startPageBrowser(world)
-  })
-  after(async () => {
-    await browser?.close()
-    await world?.end()
-  })
+  openPages((opened) => ({ world, browser } = opened))
   for (const name of ['satchel', 'claimed', 'activated', 'stolen'] as const)
     it(`is painted before any script or picture arrives: ${name}`, async () => {
       await using page = await browser.open('about:blank', { viewport: { width: 390, height: 740 } })

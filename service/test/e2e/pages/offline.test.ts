@@ -1,21 +1,14 @@
 /** A page without a connection shows the last answer of this visit as old. Without one it says that nothing was checked (spec §4.6). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { textsOf } from '../../../src/pages/languages.ts'
-import { noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { noBrowser, shows, type PageBrowser } from '../../support/pages/browser.ts'
+import { openPages } from '../../support/pages/opened.ts'
+import type { PageWorld } from '../../support/pages/pages.ts'
 
 let world: PageWorld
 let browser: PageBrowser
-before(async () => {
-  if (noBrowser !== false) return
-  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
-  browser = await startPageBrowser(world)
-})
-after(async () => {
-  await browser?.close()
-  await world?.end()
-})
+openPages((opened) => ({ world, browser } = opened))
 
 describe('a page without a connection', { skip: noBrowser }, () => {
   it('shows the last answer without a connection, in grey and marked as old, and keeps no tap for it', async () => {

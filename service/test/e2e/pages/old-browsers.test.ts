@@ -3,33 +3,18 @@
  * goes back to a page that the browser kept.
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { chromium } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import {
-  args,
-  desktop,
-  noBrowser,
-  shows,
-  startPageBrowser,
-  type Opened,
-  type PageBrowser,
-} from '../../support/pages/browser.ts'
+import { args, desktop, noBrowser, shows, type Opened, type PageBrowser } from '../../support/pages/browser.ts'
 import { pictureOf } from '../../support/pages/camera.ts'
 import { certificateOf } from '../../support/pages/certificate.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { openPages } from '../../support/pages/opened.ts'
+import type { PageWorld } from '../../support/pages/pages.ts'
 
 let world: PageWorld
 let browser: PageBrowser
-before(async () => {
-  if (noBrowser !== false) return
-  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
-  browser = await startPageBrowser(world)
-})
-after(async () => {
-  await browser?.close()
-  await world?.end()
-})
+openPages((opened) => ({ world, browser } = opened))
 
 /** Functions that at least one of them lacks. */
 const oldFunctions = `for (const [owner, names] of [
