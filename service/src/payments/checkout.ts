@@ -10,6 +10,7 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
+  joinedOutcome,
   paymentFailure,
   ledgerMs,
   saysUncharged,
@@ -86,7 +87,7 @@ export function createCheckout(options: CheckoutOptions) {
     const joined = underway.get(name)
     if (joined !== undefined)
       return isSameRequest(joined.request, request)
-        ? joined.outcome
+        ? joinedOutcome(joined, request.closed)
         : Promise.resolve(paymentFailure('payment_already_used'))
     const outcome = sell(request).finally(() => underway.delete(name))
     underway.set(name, { request, outcome })

@@ -45,6 +45,16 @@ export type PaymentOutcome =
 /** The outcome of one attempt; `retry` while another process or request is at work on the same payment. */
 export type Attempted = PaymentOutcome | 'retry'
 
+/** An attempt at work, which a request for the same purchase joins. `closed` aborts when the client that began it has disconnected. */
+type Joined = { readonly request: { readonly closed: AbortSignal }; readonly outcome: Promise<Attempted> }
+
+/** Returns the outcome of an attempt for a request that has joined it. It is `retry` where only the client that began it has disconnected. */
+export async function joinedOutcome({ request, outcome }: Joined, closed: AbortSignal): Promise<Attempted> {
+  const ended = await outcome
+  const isLeft = request.closed.aborted && !closed.aborted
+  return isLeft && ended !== 'retry' && ended.kind === 'error' && ended.error === 'settlement_pending' ? 'retry' : ended
+}
+
 export function paymentFailure(error: PaymentErrorCode, receipt?: PaymentReceipt): PaymentOutcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }
 }

@@ -14,6 +14,7 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
+  joinedOutcome,
   paymentFailure,
   GatewayFault,
   ledgerMs,
@@ -70,7 +71,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     const { nonce } = request.voucher.key
     const joined = underway.get(nonce)
     if (joined !== undefined) {
-      const outcome = await joined.outcome
+      const outcome = await joinedOutcome(joined, request.closed)
       return joined.request.order.requestHash === request.order.requestHash ? outcome : 'retry'
     }
     const outcome = sell(request)

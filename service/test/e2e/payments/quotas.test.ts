@@ -13,7 +13,16 @@ import {
   voucherPayload,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
-import { buy, buySettled, headerV1, post, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import {
+  buy,
+  buySettled,
+  headerV1,
+  post,
+  price,
+  sign,
+  type Answered,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -88,7 +97,8 @@ describe('a client that hangs up before its purchase is stored', () => {
     const gateway = await world.open({ ledger: { ...world.store, find }, refusals, ...more })
     const ended = async () => (await gateway.metrics()).refused['settlement_pending'] ?? 0
 
-    async function abandon(headers: Record<string, string>): Promise<void> {
+    /** `meanwhile` runs before the client hangs up. */
+    async function abandon(headers: Record<string, string>, meanwhile = async () => {}): Promise<void> {
       const connection = new AbortController()
       const isClosed = Promise.withResolvers<void>()
       const onRequest = (message: unknown) => {
@@ -97,14 +107,41 @@ describe('a client that hangs up before its purchase is stored', () => {
       }
       const before = await ended()
       subscribe('http.server.request.start', onRequest)
-      whileLooking = () => (connection.abort(), isClosed.promise)
+      whileLooking = async () => {
+        whileLooking = () => Promise.reject(new Error('The second client did not join the first one.'))
+        await meanwhile()
+        whileLooking = async () => {}
+        connection.abort()
+        await isClosed.promise
+      }
       const body = JSON.stringify({ assetId: String(token) })
       await assert.rejects(fetch(`${gateway.url}/verify`, { method: 'POST', headers, body, signal: connection.signal }))
       await until(async () => (await ended()) > before)
-      whileLooking = async () => {}
       unsubscribe('http.server.request.start', onRequest)
     }
     return { ...gateway, abandon }
+  }
+
+  async function openAbandonedChannel() {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+    const gateway = await openAbandoned({ channels })
+    const channel = channelOf(payer.address, authorizer.address)
+    const deposit = await depositPayload(payer, channel, { amount: 100n * price, sum: price })
+    assert.equal((await buyThrough(gateway.url, token, deposit)).status, 200)
+    return { gateway, voucher: await voucherPayload(payer, channel, 2n * price) }
+  }
+
+  /** Sends a purchase, and waits until the gateway has read it. */
+  async function sendAndWait(send: () => Promise<Answered>): Promise<{ readonly answer: Promise<Answered> }> {
+    const isRead = Promise.withResolvers<void>()
+    const onRequest = (message: unknown) => (message as Request).request.once('end', () => setImmediate(isRead.resolve))
+    subscribe('http.server.request.start', onRequest)
+    const answer = send()
+    await isRead.promise
+    unsubscribe('http.server.request.start', onRequest)
+    return { answer }
   }
 
   it('uses up its quota of refused payments', async () => {
@@ -116,16 +153,26 @@ describe('a client that hangs up before its purchase is stored', () => {
   })
 
   it('uses it up with vouchers, too', async () => {
-    await installChannels(world.rpc)
-    const authorizer = attestationKey()
-    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-    const gateway = await openAbandoned({ channels })
-    const channel = channelOf(payer.address, authorizer.address)
-    const deposit = await depositPayload(payer, channel, { amount: 100n * price, sum: price })
-    assert.equal((await buyThrough(gateway.url, token, deposit)).status, 200)
-    const voucher = await voucherPayload(payer, channel, 2n * price)
+    const { gateway, voucher } = await openAbandonedChannel()
     for (let n = 0; n < 2; n += 1) await gateway.abandon(channelHeader(voucher))
     assert.equal((await buyThrough(gateway.url, token, voucher)).body.error, 'rate_limited')
     await gateway.close()
+  })
+
+  it('leaves the purchase to a second one that has sent the same payment, which is charged once', async () => {
+    const exact = { gateway: await openAbandoned(), headers: headerV1(await sign(payer)), charge: price }
+    const channel = await openAbandonedChannel()
+    const vouched = { gateway: channel.gateway, headers: channelHeader(channel.voucher), charge: 0n }
+    for (const { gateway, headers, charge } of [exact, vouched]) {
+      const before = await charged()
+      let second: { readonly answer?: Promise<Answered> } = {}
+      await gateway.abandon(headers, async () => {
+        second = await sendAndWait(() => post(gateway.url, { assetId: String(token) }, headers))
+      })
+      assert.equal((await second.answer)?.status, 200)
+      assert.deepEqual((await gateway.metrics()).refused, { settlement_pending: 1 })
+      assert.equal((await charged()) - before, charge)
+      await gateway.close()
+    }
   })
 })
