@@ -45,14 +45,17 @@ type Waiting = PromiseWithResolvers<SendResult> & { readonly member: Member }
 export function createSender({ rpc: provider, heads, slots, accounts, log, missingSeconds }: SenderOptions) {
   const rpc = onPendingBlock(provider)
   const waiting: Waiting[] = []
+  /** Batches that are not followed yet. */
   let sending = 0
+  let isClosing = false
   let turn = 0
   let timer: NodeJS.Timeout | undefined
   const addresses = accounts.map(({ address }) => address.toLowerCase() as Hex)
   const tracker = createTracker({ rpc: provider, heads, slots, resign, fillGap, send, log, missingSeconds })
 
   /** Resolves when the payment's transaction is in a block, or will never be. Rejects when it could not be sent. */
-  function submit(member: Member): Promise<SendResult> {
+  async function submit(member: Member): Promise<SendResult> {
+    if (isClosing) throw closing()
     const one: Waiting = { ...Promise.withResolvers<SendResult>(), member }
     waiting.push(one)
     const isLonely = sending === 0 && tracker.size() === 0
@@ -99,14 +102,13 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
     )
     const slot = await slots.assign({ sender, count, members }, (nonce) => sign(account, { ...transaction, nonce }))
     const validBefore = passed.reduce((latest, { member }) => max(latest, member.payment.validBefore), 0n)
-    const tracked = tracker.track({ slot, validBefore })
-    // Not sent is not lost: the tracker sends it again.
-    await send(slot.raw).catch((error: unknown) =>
-      log.warn('a settlement was not taken', { reason: reasonOfRefusal(error) }),
-    )
-    await tracked.then(
+    void tracker.track({ slot, validBefore }).then(
       (outcome) => passed.forEach(({ resolve }) => resolve(outcome)),
       (error: unknown) => passed.forEach(({ reject }) => reject(error)),
+    )
+    // Not sent is not lost: the tracker sends it again.
+    void send(slot.raw).catch((error: unknown) =>
+      log.warn('a settlement was not taken', { reason: reasonOfRefusal(error) }),
     )
   }
 
@@ -191,13 +193,16 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
       }
     },
     async [Symbol.asyncDispose]() {
+      isClosing = true
       clearTimeout(timer)
-      for (const { reject } of waiting.splice(0)) reject(new Error('the gateway is closing'))
-      while (sending > 0 && tracker.size() === 0) await sleep(10)
+      for (const { reject } of waiting.splice(0)) reject(closing())
+      while (sending > 0) await sleep(10)
       await tracker[Symbol.asyncDispose]()
     },
   }
 }
+
+const closing = () => new Error('the gateway is closing')
 
 function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b

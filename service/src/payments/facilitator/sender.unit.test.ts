@@ -29,7 +29,14 @@ const receipt = {
 function senderOf() {
   const sent: Hex[] = []
   const assigned: string[][] = []
-  const state = { mines: false, storesNothing: false, refusal: undefined as Error | undefined }
+  const released: bigint[] = []
+  const simulated: number[] = []
+  const state = {
+    mines: false,
+    storesNothing: false,
+    refusal: undefined as Error | undefined,
+    stored: undefined as Promise<void> | undefined,
+  }
   const sender = createSender({
     rpc: async (method, [given] = []) => {
       if (method === 'eth_getTransactionCount') return '0x0'
@@ -41,6 +48,7 @@ function senderOf() {
         parseAbiParameters('(address, uint256, bytes)[], bool'),
         `0x${data.slice(callBatch.bytecode.length)}`,
       )
+      simulated.push(calls.length)
       const words = calls.map(([, , bytes]) => (bytes === '0xfa' ? 0n : 1n << 255n))
       return `0x${words.map((word) => word.toString(16).padStart(64, '0') + '0'.repeat(64)).join('')}`
     },
@@ -49,11 +57,12 @@ function senderOf() {
       assign: async ({ sender: from, members }, sign): Promise<Slot> => {
         if (state.storesNothing) throw new Error('connection terminated')
         assigned.push(members.map(({ nonce }) => nonce))
+        await state.stored
         const { raw, hash } = await sign(assigned.length)
         return { pk: BigInt(assigned.length), sender: from, nonce: assigned.length, raw, hashes: [hash] }
       },
       mined: async () => {},
-      release: async () => {},
+      release: async (left) => void released.push(...left.map(({ pk }) => pk)),
     } as Pick<NonceSlots, 'assign' | 'mined' | 'release'> as NonceSlots,
     accounts: [account],
     log: createLog(() => {}),
@@ -64,19 +73,20 @@ function senderOf() {
     calls: calls.map((data) => ({ target, gasLimit, data })),
   })
   const sizes = () => assigned.map(({ length }) => length)
-  return { sender, member, sent, assigned, sizes, state }
+  return { sender, member, sent, assigned, released, simulated, sizes, state }
 }
 
 describe('a sender', () => {
   it('sends all that come at once, eighty in a transaction at most, and leaves none behind', async () => {
-    const { sender, member, sent, sizes, state } = senderOf()
+    const { sender, member, sent, simulated, sizes, state } = senderOf()
     await using _sender = sender
     const submitted = Array.from({ length: 170 }, () => sender.submit(member()))
     await until(() => sent.length === 3)
-    assert.deepEqual(
-      sizes().toSorted((a, b) => b - a),
-      [80, 80, 10],
-    )
+    for (const found of [sizes(), simulated])
+      assert.deepEqual(
+        found.toSorted((a, b) => b - a),
+        [80, 80, 10],
+      )
     state.mines = true
     for (const found of await Promise.all(submitted)) assert.ok(typeof found === 'object')
   })
@@ -103,21 +113,27 @@ describe('a sender', () => {
     await Promise.all([...dear, ...large])
   })
 
-  it('sends one that is alone by itself, and others together with what comes meanwhile', async () => {
-    const { sender, member, sent, sizes, state } = senderOf()
-    await using _sender = sender
-    const first = sender.submit(member())
-    await until(() => sent.length === 1)
-    const others: ReturnType<typeof sender.submit>[] = []
-    for (let n = 0; n < 3; n += 1) {
+  for (const phase of ['stored', 'mined'])
+    it(`sends one that is alone by itself, and others together with what comes before that one is ${phase}`, async () => {
+      const { sender, member, sent, sizes, state } = senderOf()
+      await using _sender = sender
+      const storing = Promise.withResolvers<void>()
+      if (phase === 'stored') state.stored = storing.promise
+      const first = sender.submit(member())
+      await until(() => (phase === 'stored' ? sizes() : sent).length === 1)
+      const others: ReturnType<typeof sender.submit>[] = []
+      for (let n = 0; n < 3; n += 1) {
+        others.push(sender.submit(member()))
+        await new Promise(setImmediate)
+      }
+      await until(() => sizes().length >= 2)
       others.push(sender.submit(member()))
-      await new Promise(setImmediate)
-    }
-    await until(() => sent.length === 2)
-    assert.deepEqual(sizes(), [1, 3])
-    state.mines = true
-    await Promise.all([first, ...others])
-  })
+      await until(() => sizes().length >= 3)
+      storing.resolve()
+      assert.deepEqual(sizes(), [1, 3, 1])
+      state.mines = true
+      await Promise.all([first, ...others])
+    })
 
   it('rejects a payment whose transfer would fail, whatever its calls before that, and sends the others', async () => {
     const { sender, member, assigned, state } = senderOf()
@@ -173,5 +189,28 @@ describe('a sender', () => {
     await sender[Symbol.asyncDispose]()
     for (const one of await Promise.allSettled([first, waiting])) assert.equal(one.status, 'rejected')
     assert.equal(sent.length, 1)
+  })
+
+  it('rejects what is being stored when it ends, and leaves that and what it follows to the next process', async () => {
+    const { sender, member, sent, assigned, released, state } = senderOf()
+    const submitted = [sender.submit(member())]
+    await until(() => sent.length === 1)
+    const storing = Promise.withResolvers<void>()
+    state.stored = storing.promise
+    submitted.push(sender.submit(member()))
+    const outcomes = Promise.allSettled(submitted)
+    await until(() => assigned.length === 2)
+    const ended = sender[Symbol.asyncDispose]()
+    setImmediate(storing.resolve)
+    await ended
+    assert.deepEqual(released, [1n, 2n])
+    for (const { status } of await outcomes) assert.equal(status, 'rejected')
+  })
+
+  it('takes nothing after its end', async () => {
+    const { sender, member, assigned } = senderOf()
+    await sender[Symbol.asyncDispose]()
+    await assert.rejects(sender.submit(member()), /closing/)
+    assert.deepEqual(assigned, [])
   })
 })
