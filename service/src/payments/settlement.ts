@@ -267,9 +267,9 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       notRecorded(error)
       const isRetryable = () => !closing.signal.aborted
       unrecorded.set(name, row.key)
-      recorded = retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal })
-        .catch(notRecorded)
-        .finally(() => unrecorded.delete(name))
+      recorded = retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal }).catch(
+        notRecorded,
+      )
       return answer
     })
     return { kind: 'proof', body, transaction, key: row.key, recorded }

@@ -44,7 +44,7 @@ type World = {
   minedAt?: bigint
   reason?: string | Error | undefined
   fate?: 'dropped' | 'sent' | undefined
-  stored?: PaymentRow | undefined
+  stored?: PaymentRow | Error | undefined
   /** Another process has written first that the payment is done. */
   isOld?: boolean
   /** Writes that a paid payment is done, without an answer of the database. */
@@ -54,6 +54,8 @@ type World = {
 /** A settlement in such a world, with what it wrote and counted. */
 function open(world: World) {
   const did: unknown[] = []
+  const calls = { settle: 0, look: 0 }
+  const looked = Promise.withResolvers<void>()
   let { lost = 0, status = { kind: 'unused' } } = world
   const ledger = {
     setTransaction: async () => void did.push('transaction'),
@@ -66,11 +68,16 @@ function open(world: World) {
     reject: async (_key: unknown, reason: string) => (did.push(`reject ${reason}`), 3n),
     drop: async () => (did.push('drop'), world.fate),
     setUndelivered: async (_key: unknown, is: boolean) => (did.push(is ? 'undelivered' : 'delivered'), null),
-    find: async () => world.stored,
-    release: async () => {},
+    find: async () => {
+      if (world.stored instanceof Error) throw world.stored
+      return world.stored
+    },
+    release: async () => void did.push('release'),
   }
   const chain = {
     transferStatus: async () => {
+      calls.look += 1
+      looked.resolve()
       const seen = status
       status = world.later ?? seen
       return seen
@@ -81,7 +88,7 @@ function open(world: World) {
       return world.reason
     },
   }
-  const facilitator = { settle: async () => world.report ?? perhaps }
+  const facilitator = { settle: async () => ((calls.settle += 1), world.report ?? perhaps) }
   const count = (what: string, amount = 1n) => did.push([what, amount])
   const terms = { asset: '0xa' }
   const parts = { ledger, chain, facilitator, terms, count, log: createLog(() => {}) } as unknown as PaymentComponents
@@ -90,7 +97,7 @@ function open(world: World) {
     settlement.stop()
     await settlement.idle()
   }
-  return { settlement, did, [Symbol.asyncDispose]: close }
+  return { settlement, did, calls, looked: looked.promise, [Symbol.asyncDispose]: close }
 }
 
 const sold = ['done', ['settled', 1n], ['units', 10n]]
@@ -122,6 +129,11 @@ describe('a payment', () => {
     ['that a named transaction has just paid is sold', { status: earlier, sent: [hash], minedAt: came - 60n }, sold],
     ['that a named one has paid long before is not', { status: earlier, sent: [hash], minedAt: came - 61n }, used],
     ['that another transaction has paid is not', { status: earlier, sent: [other] }, used],
+    [
+      'that another one has paid is not, although ours is signed',
+      { status: earlier, sent: [other], isSigned: true },
+      used,
+    ],
     ['that was paid before and never sent is not', { status: earlier, report: unsent }, used],
     ['that was paid before and perhaps sent is undecided', { status: earlier }, pending],
     ['whose nonce has another use ends', { status: { kind: 'spent' } }, used],
@@ -140,7 +152,12 @@ describe('a payment', () => {
       pending,
     ],
     ['that was refused is forgotten', { report: unsent, reason: poor, fate: 'dropped' }, ['drop']],
-    ['that was sent and is refused stays', { report: unsent, reason: poor, fate: 'sent' }, ['drop', ...rejected(poor)]],
+    [
+      'that was sent and is refused stays',
+      { report: unsent, reason: poor, fate: 'sent' },
+      ['drop', ...rejected(poor)],
+      { transaction: other, settlement: 3n },
+    ],
     [
       'that was sent and is blocked stays, for a lasting reason',
       { report: blocked, fate: 'sent' },
@@ -181,14 +198,18 @@ describe('a payment', () => {
     assert.deepEqual(opened.did, ['done', ['deposits', 1n]])
   })
 
-  it('that is paid gets its proof although the ledger fails, which has it later and counts it once', async () => {
-    await using opened = open({ status: paid, lost: 2 })
-    const outcome = await opened.settlement.settle(row)
-    assert.ok(outcome.kind === 'proof' && outcome.body === answer)
-    assert.deepEqual(opened.settlement.own(), [key])
-    await outcome.recorded
-    assert.deepEqual([opened.did, opened.settlement.own()], [sold, []])
-  })
+  for (const [fault, isOld] of [
+    ['fails', false],
+    ['loses its answer', true],
+  ] as const)
+    it(`that is paid gets its proof although the ledger ${fault}, which has it later and counts it once`, async () => {
+      await using opened = open({ status: paid, lost: 2, isOld })
+      const outcome = await opened.settlement.settle(row)
+      assert.ok(outcome.kind === 'proof' && outcome.body === answer)
+      assert.deepEqual(opened.settlement.own(), [key])
+      await outcome.recorded
+      assert.deepEqual([opened.did, opened.settlement.own()], [sold, []])
+    })
 })
 
 const found: PaymentRow = {
@@ -207,6 +228,9 @@ const found: PaymentRow = {
   isRecent: true,
 }
 
+/** It is tried again when its buyer comes back. By itself, it is tried a minute later. */
+const late: Settling = { ...row, payment: { ...payment, validBefore: 1n } }
+
 describe('an undecided payment whose row has changed meanwhile', () => {
   for (const [what, stored, expected] of [
     ['paid: gets the stored proof', { ...found, state: 'done', answer: 'stored', transaction: hash }, 'stored'],
@@ -216,11 +240,30 @@ describe('an undecided payment whose row has changed meanwhile', () => {
   ] as const)
     it(what, async () => {
       await using opened = open({ stored, later: paid })
-      await opened.settlement.settle(row)
-      const outcome = await opened.settlement.settle(row)
+      await opened.settlement.settle(late)
+      const outcome = await opened.settlement.settle(late)
       assert.equal(outcome.kind === 'proof' ? outcome.body : outcome.error, expected)
       assert.equal(opened.settlement.isRunning(key), false)
     })
+})
+
+describe('an undecided payment', () => {
+  it('is not sent again while the ledger does not answer', async () => {
+    await using opened = open({ stored: new Error('connection terminated') })
+    await opened.settlement.settle(late)
+    await opened.settlement.settle(late)
+    assert.equal(opened.calls.settle, 1)
+  })
+
+  it('is left to the next process when this one ends, also while it looks for a transfer that was mined', async () => {
+    const opened = open({ report: { sent: 'mined' }, stored: { ...found, state: 'settling', reason: null } })
+    const settling = opened.settlement.settle(row)
+    await opened.looked
+    await opened[Symbol.asyncDispose]()
+    assert.equal((await settling).kind, 'error')
+    assert.ok(opened.did.includes('release'))
+    assert.deepEqual(opened.calls, { settle: 1, look: 1 })
+  })
 })
 
 describe('a payment of another process', () => {
