@@ -7,6 +7,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { type: 'json' }
 import { until } from '../../../test/support/wait.ts'
 import { RpcError } from '../../chain/rpc/answer.ts'
+import { feeLimit } from '../../chain/transactions/transaction.ts'
+import { chainId } from '../../domain/chain.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Payment } from '../x402/payment.ts'
 import type { Call } from './call-batch.ts'
@@ -31,7 +33,13 @@ function senderOf() {
   const assigned: string[][] = []
   const released: bigint[] = []
   const simulated: number[] = []
+  const filled: number[] = []
+  const left: Slot[] = []
+  const lines: string[] = []
   const state = {
+    block: 9n,
+    fee: 3n,
+    taken: undefined as Error | undefined,
     mines: false,
     storesNothing: false,
     refusal: undefined as Error | undefined,
@@ -41,7 +49,11 @@ function senderOf() {
     rpc: async (method, [given] = []) => {
       if (method === 'eth_getTransactionCount') return '0x0'
       if (method === 'eth_getTransactionReceipt') return state.mines ? receipt : null
-      if (method === 'eth_sendRawTransaction') return void sent.push(given as Hex)
+      if (method === 'eth_sendRawTransaction') {
+        sent.push(given as Hex)
+        if (state.taken) throw state.taken
+        return null
+      }
       if (state.refusal) throw state.refusal
       const { data } = given as { data: Hex }
       const [calls] = decodeAbiParameters(
@@ -52,7 +64,10 @@ function senderOf() {
       const words = calls.map(([, , bytes]) => (bytes === '0xfa' ? 0n : 1n << 255n))
       return `0x${words.map((word) => word.toString(16).padStart(64, '0') + '0'.repeat(64)).join('')}`
     },
-    heads: { head: async () => head, fees: async () => ({ maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }) },
+    heads: {
+      head: async () => ({ ...head, number: state.block, hash: toHex(state.block, { size: 32 }) }),
+      fees: async () => ({ maxFeePerGas: state.fee, maxPriorityFeePerGas: 1n }),
+    },
     slots: {
       assign: async ({ sender: from, members }, sign): Promise<Slot> => {
         if (state.storesNothing) throw new Error('connection terminated')
@@ -61,11 +76,17 @@ function senderOf() {
         const { raw, hash } = await sign(assigned.length)
         return { pk: BigInt(assigned.length), sender: from, nonce: assigned.length, raw, hashes: [hash] }
       },
+      fill: async ({ sender: from, nonce }, sign): Promise<Slot> => {
+        filled.push(nonce)
+        const { raw, hash } = await sign()
+        return { pk: 100n, sender: from, nonce, raw, hashes: [hash] }
+      },
+      adopt: async () => left.map((slot) => ({ ...slot, validBefore: 900n })),
       mined: async () => {},
-      release: async (left) => void released.push(...left.map(({ pk }) => pk)),
-    } as Pick<NonceSlots, 'assign' | 'mined' | 'release'> as NonceSlots,
+      release: async (followed) => void released.push(...followed.map(({ pk }) => pk)),
+    } as Pick<NonceSlots, 'assign' | 'fill' | 'adopt' | 'mined' | 'release'> as NonceSlots,
     accounts: [account],
-    log: createLog(() => {}),
+    log: createLog((line) => lines.push(line)),
   })
   let nonces = 0
   const member = (calls: readonly Call['data'][] = ['0x12'], gasLimit = 100_000): Member => ({
@@ -73,7 +94,7 @@ function senderOf() {
     calls: calls.map((data) => ({ target, gasLimit, data })),
   })
   const sizes = () => assigned.map(({ length }) => length)
-  return { sender, member, sent, assigned, released, simulated, sizes, state }
+  return { sender, member, sent, assigned, released, simulated, filled, left, lines, sizes, state }
 }
 
 describe('a sender', () => {
@@ -177,6 +198,50 @@ describe('a sender', () => {
     const submitted = [sender.submit(member()), sender.submit(member())]
     for (const one of await Promise.allSettled(submitted)) assert.equal(one.status, 'rejected')
     assert.deepEqual(sent, [])
+  })
+
+  it('fills the nonce before a transaction that is stuck, once the price of gas is below the limit', async () => {
+    const { sender, member, sent, filled, state } = senderOf()
+    await using _sender = sender
+    const submitted = sender.submit(member())
+    await until(() => sent.length === 1)
+    state.fee = feeLimit + 1n
+    state.block += 3n
+    await until(() => sent.length === 2)
+    assert.deepEqual(filled, [])
+    state.fee = feeLimit
+    state.block += 3n
+    await until(() => sent.length === 4)
+    assert.deepEqual(filled, [0])
+    state.mines = true
+    await submitted
+  })
+
+  it('sends what an earlier process left, unless its fees are above the limit, and follows all of it', async () => {
+    const { sender, sent, left, state } = senderOf()
+    await using _sender = sender
+    const raws = [feeLimit + 1n, feeLimit].map((maxFeePerGas) =>
+      account.signTransaction({ type: 'eip1559', chainId, to: target, gas: 21_000n, maxFeePerGas }),
+    )
+    const common = { sender: account.address.toLowerCase() as Hex, hashes: [] }
+    for (const [nonce, raw] of (await Promise.all(raws)).entries())
+      left.push({ ...common, pk: BigInt(nonce), nonce, raw })
+    state.taken = new Error('the provider does not answer')
+    await sender.adopt()
+    assert.deepEqual(sent, [left[1]?.raw])
+    for (const { pk } of left) assert.ok(sender.find(pk))
+  })
+
+  it('logs a transaction that the node did not take, and none that it has already', async () => {
+    const { sender, member, lines, state } = senderOf()
+    await using _sender = sender
+    state.mines = true
+    state.taken = new RpcError('rejected', 'already known', {})
+    await sender.submit(member())
+    assert.deepEqual(lines, [])
+    state.taken = new RpcError('rejected', 'txpool is full', {})
+    await sender.submit(member())
+    assert.match(lines.join(), /the node refused it/)
   })
 
   it('rejects what waits when it ends', async () => {
