@@ -21,8 +21,6 @@ for (const { name, open, skip } of testDatabases())
     after(() => opened?.close())
     beforeEach(() => opened.database.query('delete from payment'))
 
-    const change = ({ nonce }: PaymentKey, set: string) =>
-      opened.database.query(`update payment set ${set} where nonce = $1`, [hexToBytes(nonce)])
     const stateOf = async (key: PaymentKey) => (await store.find(key))?.state
     const heldBy = async ({ nonce }: PaymentKey) => {
       const [row] = await opened.database.query<{ holder: number | null; claimed: boolean }>(
@@ -34,7 +32,7 @@ for (const { name, open, skip } of testDatabases())
 
     it('end the work on a payment, for every version', async () => {
       const [transfer, deposit, refused] = [await takeIn(store), await takeIn(store), await takeIn(store)]
-      await change(deposit, `kind = 'deposit', channel = nonce`)
+      await opened.change(deposit, `kind = 'deposit', channel = nonce`)
       for (const payment of [transfer, deposit]) await store.done(payment, paid())
       await store.reject(refused, 'payment_rejected')
       const { number } = opened.holder
@@ -50,7 +48,7 @@ for (const { name, open, skip } of testDatabases())
     it('of a rejected payment that was executed all the same are those of a paid one, of now', async () => {
       const payment = await takeIn(store)
       await store.reject(payment, 'payment_rejected')
-      await change(payment, `settled_at = settled_at - interval '3 days'`)
+      await opened.change(payment, `settled_at = settled_at - interval '3 days'`)
       assert.equal((await store.find(payment))?.isRecent, false)
       assert.deepEqual(await store.done(payment, paid('late')), { answer: 'late', isNew: true })
       const row = await store.find(payment)

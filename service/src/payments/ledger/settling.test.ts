@@ -17,8 +17,6 @@ for (const { name, open, skip } of testDatabases())
     after(() => opened?.close())
     beforeEach(() => opened.database.query('delete from payment'))
 
-    const change = ({ nonce }: PaymentKey, set: string) =>
-      opened.database.query(`update payment set ${set} where nonce = $1`, [hexToBytes(nonce)])
     const noncesOf = (rows: readonly PaymentKey[]) => rows.map(({ nonce }) => nonce)
 
     /** Links a payment with a transaction of this state, which has its nonce as hash. */
@@ -33,12 +31,12 @@ for (const { name, open, skip } of testDatabases())
 
     it('are left to another version while its claim is valid', async () => {
       const payment = await takeIn(store)
-      await change(
+      await opened.change(
         payment,
         `holder = null, claim = gen_random_uuid(), claimed_until = clock_timestamp() + interval '20 s'`,
       )
       assert.deepEqual(await store.adopt(10), [])
-      await change(payment, `claimed_until = clock_timestamp()`)
+      await opened.change(payment, `claimed_until = clock_timestamp()`)
       assert.deepEqual(noncesOf(await store.adopt(10)), [payment.nonce])
     })
 
@@ -52,14 +50,14 @@ for (const { name, open, skip } of testDatabases())
         )[0]
       await store.release(payment)
       assert.deepEqual(await claim(), { claimed: false, tens: 3 })
-      await change(payment, `claimed_until = clock_timestamp()`)
+      await opened.change(payment, `claimed_until = clock_timestamp()`)
       assert.equal((await store.adopt(10)).length, 1)
       assert.deepEqual(await claim(), { claimed: true, tens: 3 })
     })
 
     it('come back to their process no earlier than ten seconds after the write', async () => {
       const payment = await takeIn(store)
-      await change(payment, `claimed_until = claimed_until - interval '6 s'`)
+      await opened.change(payment, `claimed_until = claimed_until - interval '6 s'`)
       assert.deepEqual(await store.adopt(10), [])
     })
 
@@ -124,7 +122,7 @@ for (const { name, open, skip } of testDatabases())
         ],
       )
       const replaced = randomHex(32)
-      await change(signed, `tx_hash = decode('${replaced.slice(2)}', 'hex')`)
+      await opened.change(signed, `tx_hash = decode('${replaced.slice(2)}', 'hex')`)
       assert.deepEqual((await store.sentFor(signed)).transactions, [signed.nonce, replaced])
       const refused = await takeIn(store)
       await store.reject(refused, 'payment_rejected')
@@ -137,8 +135,8 @@ for (const { name, open, skip } of testDatabases())
       const [old, paid] = [await takeIn(store), await takeIn(store)]
       await takeIn(store)
       await store.done(paid, { transaction: randomHex(32), answer: '{}', block: null })
-      await change(paid, `created_at = created_at - interval '3 hours'`)
-      await change(old, `created_at = created_at - interval '1 hour'`)
+      await opened.change(paid, `created_at = created_at - interval '3 hours'`)
+      await opened.change(old, `created_at = created_at - interval '1 hour'`)
       assert.equal(Math.round((await store.oldestPending()) / 600), 6)
     })
   })

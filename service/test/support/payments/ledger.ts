@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
+import { hexToBytes } from '../../../src/db/columns.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
+import type { PaymentKey } from '../../../src/payments/key.ts'
 import type { NewPayment } from '../../../src/payments/ledger/intake.ts'
 import { createPaymentLedger, type PaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import type { TestDatabase } from '../database/databases.ts'
@@ -21,6 +23,9 @@ export async function openLedger(open: TestDatabase['open']) {
     asset,
     ledgerOf,
     ledger: ledgerOf(),
+    /** Sets columns of a payment, without the ledger. */
+    change: ({ nonce }: PaymentKey, set: string) =>
+      database.query(`update payment set ${set} where nonce = $1`, [hexToBytes(nonce)]),
     async close() {
       await holder[Symbol.asyncDispose]()
       await database.close()
