@@ -68,7 +68,9 @@ async function verify(
   const { store, io } = session
   const signed = await signedHeads(session)
   const kept = given === undefined ? [] : [typeof given === 'string' ? await openGiven(session, given) : given]
-  const verified = await verifyAudit(store.database, [...signed, ...kept])
+  const verified = await verifyAudit(store.database, [...signed, ...kept], io.signal).catch((error: unknown) => {
+    throw io.signal.aborted ? new CommandError('The check was interrupted.') : error
+  })
   if (!verified.ok) {
     // A trail that was written anew is whole in itself. It differs in the entry of the head, however early it begins.
     const other =

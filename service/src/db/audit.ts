@@ -93,10 +93,12 @@ const entriesAtOnce = 1_000
 /**
  * Checks every entry up to the head of now. `kept` are heads that were noted before: their entries must still be there. Returns the head,
  * or the number of the first entry that is wrong or missing, with the head that it does not agree with.
+ * Throws the reason of the signal.
  */
 export async function verifyAudit(
   sql: Sql,
   kept: readonly AuditHead[] = [],
+  signal?: AbortSignal,
 ): Promise<
   | { readonly ok: true; readonly head: AuditHead }
   | { readonly ok: false; readonly seq: bigint; readonly kept?: AuditHead }
@@ -105,6 +107,7 @@ export async function verifyAudit(
   const keptAt = Map.groupBy(kept, ({ seq }) => seq)
   let last: AuditHead = { seq: 0n, hash: zeroHash }
   for (;;) {
+    signal?.throwIfAborted()
     const entries = await readAudit(sql, last.seq, entriesAtOnce)
     for (const entry of entries) {
       if (entry.seq > head.seq) break

@@ -6,12 +6,14 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import type { Scope } from '../../../src/access/rights.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { testFolder } from '../../support/folder.ts'
-import { commandsOf } from '../../support/processes/cli.ts'
+import { captureIo, commandsOf } from '../../support/processes/cli.ts'
 import { makeReadOnly, noReadOnly } from '../../support/read-only.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -123,6 +125,13 @@ describe('the audit trail', () => {
       assert.equal(inFile(), 'retired')
     },
   )
+
+  it('is checked no further once the command is interrupted', async () => {
+    const run = await commandRunner({ config: readConfig(world.settings), service: world })
+    const { io, ran } = captureIo(world.settings.DATA_DIR)
+    const interrupted = ran(await run(['audit', 'verify'], { ...io, signal: AbortSignal.abort() }))
+    assert.deepEqual(interrupted, { exit: 1, out: '', err: 'touchstone: The check was interrupted.' })
+  })
 
   it('has its head in the log of a start', async () => {
     assert.ok(world.lines.some((line) => /"event":"audit head","head":"\d+:0x[0-9a-f]{64}"/.test(line)))
