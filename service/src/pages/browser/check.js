@@ -2,7 +2,7 @@
  * Checks a certificate in the browser: the signature by the issuer's did:web document (RFC 7515, ES256 or EdDSA), the status list (W3C Bitstring
  * Status List), and the record now. The certificate is never sent. Keys and this page are kept, so that a signature is checked offline.
  */
-import { request, urlOf, verdictAt } from './page.js'
+import { element, request, urlOf, verdictAt } from './page.js'
 
 const place = document.querySelector('[data-checked]')
 const provider = document.querySelector('[data-provider]')
@@ -398,12 +398,6 @@ function factsOf({ payload, status }) {
     facts.append(row)
   }
   return facts
-}
-
-function element(name, text) {
-  const made = document.createElement(name)
-  made.textContent = text
-  return made
 }
 
 addEventListener('hashchange', checkAddress)

@@ -394,10 +394,8 @@ function outcomeOf(form) {
   latestRuns.set(form, run)
   return (text, isGood, checks = []) => {
     if (latestRuns.get(form) !== run) return
-    const sentence = document.createElement('p')
-    sentence.textContent = text
     place.className = `outcome ${isGood === undefined ? '' : isGood ? 'yes' : 'no'}`
-    place.replaceChildren(sentence, ...(checks.length > 0 ? [rowsOf(checks)] : []))
+    place.replaceChildren(element('p', text), ...(checks.length > 0 ? [rowsOf(checks)] : []))
   }
 }
 
@@ -413,7 +411,8 @@ function rowsOf(checks) {
   return rows
 }
 
-function element(name, text) {
+/** Makes an element that holds a text. */
+export function element(name, text) {
   const made = document.createElement(name)
   made.textContent = text
   return made

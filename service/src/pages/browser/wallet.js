@@ -3,7 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
-import { addressIn, deadline, verdictAt } from './page.js'
+import { addressIn, deadline, element, verdictAt } from './page.js'
 import { isOwner } from './verdict/rules/owner.js'
 
 const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
@@ -62,9 +62,8 @@ function addScan(form) {
 function addPasskey(form) {
   addButton(form, { name: texts.passkey, ...passkeyOf({ isNew: false }) })
   if (form.dataset.passkey !== 'new') return
-  const hint = document.createElement('p')
+  const hint = element('p', texts.passkeyHint)
   hint.className = 'hint'
-  hint.textContent = texts.passkeyHint
   form.querySelector('.buttons').before(hint)
   addButton(form, { name: texts.newPasskey, ...passkeyOf({ isNew: true }) })
 }
@@ -89,10 +88,8 @@ function addButton(form, { name, ...wallet }) {
   const button = document.createElement('button')
   button.type = 'button'
   const [before = '', after = ''] = form.dataset.button.split('{wallet}')
-  const isolated = document.createElement('bdi')
-  isolated.textContent = name
   const label = document.createElement('span')
-  label.append(before, isolated, after)
+  label.append(before, element('bdi', name), after)
   button.append(label)
   button.addEventListener('click', () => void run(form, wallet))
   if (form.querySelector('.buttons').childElementCount === 0) say(form, '')
@@ -249,9 +246,8 @@ function offerLink({ dataset }, transferId) {
 
 function sayWithLink(form, text, transferId, isGood) {
   say(form, `${text} `, isGood)
-  const link = document.createElement('a')
+  const link = element('a', texts.open)
   link.href = offerLink(form, transferId)
-  link.textContent = texts.open
   form.querySelector('.outcome').append(link)
 }
 
@@ -259,14 +255,12 @@ function sayWithLink(form, text, transferId, isGood) {
 async function showAddress(form, account) {
   const { default: encodeQr } = await import('./qr/index.js')
   const place = form.querySelector('.outcome')
-  const code = document.createElement('code')
+  const code = element('code', account)
   code.dir = 'ltr'
   code.id = 'own-address'
-  code.textContent = account
-  const copy = document.createElement('button')
+  const copy = element('button', texts.copyAddress)
   copy.type = 'button'
   copy.dataset.copy = 'own-address'
-  copy.textContent = texts.copyAddress
   place.className = 'outcome'
   place.replaceChildren(pictureOf(encodeQr(account, 'raw', { border: 4 }), account), code, copy)
 }
@@ -276,9 +270,9 @@ function pictureOf(modules, title) {
   const size = modules.length
   const dark = modules.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ''))).join('')
   const made = (name, attributes) => {
-    const element = document.createElementNS('http://www.w3.org/2000/svg', name)
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
-    return element
+    const part = document.createElementNS('http://www.w3.org/2000/svg', name)
+    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value)
+    return part
   }
   const look = { viewBox: `0 0 ${size} ${size}`, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges' }
   const drawing = made('svg', look)
@@ -304,7 +298,5 @@ async function post(form, fields) {
 function say(form, text, isGood) {
   const place = form.querySelector('.outcome')
   place.className = `outcome ${isGood === undefined ? '' : isGood ? 'yes' : 'no'}`
-  const sentence = document.createElement('p')
-  sentence.textContent = text
-  place.replaceChildren(...(text === '' ? [] : [sentence]))
+  place.replaceChildren(...(text === '' ? [] : [element('p', text)]))
 }
