@@ -15,9 +15,28 @@ export function metadataHashOf(canonicalText: string): Hex {
   return keccak256(utf8ToBytes(canonicalText))
 }
 
-/** Checks that a document has the hash on chain, and that `untrusted` holds its texts and no others. */
-export function metadataChecks({ verdict }: Claim, text: string, hashOnChain: Hex | null): Check[] {
-  return [hashCheck(text, hashOnChain), textsCheck(verdict['untrusted'], text)]
+/** Reads the metadata document of a hash. */
+export type ReadMetadata = (hash: Hex) => Promise<string>
+
+/** Reads the document of the hash on chain; `null` where the contract gives none, or it cannot be read. */
+export async function readDocument(hashOnChain: Hex | null, read: ReadMetadata): Promise<string | null> {
+  return isBytes(hashOnChain, 32) ? read(hashOnChain).catch(() => null) : null
+}
+
+/**
+ * Checks that a document has the hash on chain, and that `untrusted` holds its texts and no others. They are undecided without a document,
+ * unless the hash is that of none.
+ */
+export function metadataChecks({ verdict }: Claim, text: string | null, hashOnChain: Hex | null): Check[] {
+  if (text !== null) return [hashCheck(text, hashOnChain), textsCheck(verdict['untrusted'], text)]
+  const isNone = isBytes(hashOnChain, 32) && BigInt(hashOnChain) === 0n
+  return [
+    (isNone ? fails : undecided)(
+      'metadata.texts',
+      'supplier metadata',
+      isNone ? 'the contract has no metadata' : 'the document was not read',
+    ),
+  ]
 }
 
 function hashCheck(text: string, hashOnChain: Hex | null): Check {

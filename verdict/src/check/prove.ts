@@ -9,8 +9,10 @@ import type { RecheckOptions } from './recheck.ts'
 import { type Report, reportOf, undecided } from './report.ts'
 
 /** How to ask the chain, and what to hold the answer against. */
-export type ProveOptions = RecheckOptions &
+export type ProveOptions = Omit<RecheckOptions, 'metadata'> &
   Readonly<{
+    /** The metadata document as it was hashed. With it the texts of `untrusted` are checked against the hash on chain. */
+    metadata?: string | undefined
     /** Slot of the mapping that holds the metadata hashes, used with `metadata`: 7 in the registry. */
     metadataSlot?: bigint | undefined
   }>

@@ -8,7 +8,7 @@ import { checkAtBlock, checkCanonical, type PinnedBlock } from './block.ts'
 import { type Claim, readClaim } from './claim.ts'
 import { pinChecks, type Pins, resolvePins } from './deployments.ts'
 import type { Endpoints } from './endpoints.ts'
-import { metadataChecks } from './metadata.ts'
+import { metadataChecks, readDocument, type ReadMetadata } from './metadata.ts'
 import { compareRecord } from './record.ts'
 import { type Check, type Report, reportOf } from './report.ts'
 
@@ -17,10 +17,11 @@ export type RecheckOptions = Endpoints &
   Pins &
   Readonly<{
     /**
-     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` returns it. With it the texts of `untrusted` are checked
-     * against the hash on chain: they are what the minter committed to.
+     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` returns it, or a function that reads the one of a hash. With
+     * it the texts of `untrusted` are checked against the hash on chain: they are what the minter committed to. The function is called for a
+     * verdict with texts only; where it rejects, they are undecided.
      */
-    metadata?: string | undefined
+    metadata?: string | ReadMetadata | undefined
   }>
 
 /**
@@ -36,13 +37,20 @@ export async function recheck(verdict: unknown, options: RecheckOptions): Promis
   return checkAtBlock(claim, options, checks, (rpc, block) => checkRecord(rpc, claim, block, options.metadata))
 }
 
-async function checkRecord(rpc: Rpc, claim: Claim, block: PinnedBlock, metadata: string | undefined): Promise<Check[]> {
+async function checkRecord(
+  rpc: Rpc,
+  claim: Claim,
+  block: PinnedBlock,
+  metadata: RecheckOptions['metadata'],
+): Promise<Check[]> {
   const asset = await callAt(rpc, claim, block, getAssetCall(claim.tokenId))
   const record = asset === null ? null : recordOfGetAsset(asset)
   const checks = compareRecord(claim, record, block.header)
-  if (metadata === undefined) return checks
+  const hasTexts = claim.verdict['untrusted'] !== undefined
+  if (metadata === undefined || (typeof metadata !== 'string' && !hasTexts)) return checks
   const hash = await callAt(rpc, claim, block, metadataHashCall(claim.tokenId))
-  return [...checks, ...metadataChecks(claim, metadata, hash)]
+  const text = typeof metadata === 'string' ? metadata : await readDocument(hash, metadata)
+  return [...checks, ...metadataChecks(claim, text, hash)]
 }
 
 /**

@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { against, rpcUrl, time } from '../../test/_checkers.ts'
-import { blockHash, codeHash, contract, honest, recorded, recordedChain, type RpcAnswer } from '../../test/_recorded.ts'
+import {
+  blockHash,
+  codeHash,
+  contract,
+  honest,
+  recorded,
+  recordedChain,
+  type RpcAnswer,
+  type RpcAnswers,
+} from '../../test/_recorded.ts'
 import { failed, rowsOf } from '../../test/_report.ts'
 import { mappingSlot, recordSlot } from '../proof/storage.ts'
 import { prove, type ProveOptions } from './prove.ts'
@@ -136,6 +145,36 @@ describe('the record that a recheck reads', () => {
       rowsOf(report.checks).find(([field]) => field === 'state'),
       ['state', 'ACTIVATED', 'NONE'],
     )
+  })
+
+  const readBy = (read: (hash: string) => Promise<string>, answers: RpcAnswers = {}, of: unknown = verdict) =>
+    recheck(of, { rpcUrl, contract, metadata: read, fetch: recordedChain(answers).fetch })
+
+  it('reads the document of the hash on chain by a function, for a verdict with texts only', async () => {
+    const asked: string[] = []
+    const read = async (of: string) => {
+      asked.push(of)
+      return metadata
+    }
+    const report = await readBy(read)
+    const found = rowsOf(report.checks).filter(([field = '']) => field.startsWith('metadata.'))
+    assert.deepEqual([report.ok, found, asked], [true, metadataRows, [hash]])
+    const { untrusted: _, ...bare } = verdict
+    assert.deepEqual([(await readBy(read, {}, bare)).ok, asked.length], [true, 1])
+  })
+
+  it('leaves the texts undecided where their document cannot be read, and refuses texts without a hash', async () => {
+    const rows = async (answers: RpcAnswers) => {
+      const report = await readBy(() => Promise.reject(new Error('HTTP 404')), answers)
+      return [report.outcome, ...rowsOf(report.checks.filter(({ ok }) => !ok))]
+    }
+    const row = ['metadata.texts', 'supplier metadata']
+    assert.deepEqual(await rows({}), ['undecided', [...row, 'the document was not read']])
+    const none = { result: `0x${'0'.repeat(64)}` }
+    assert.deepEqual(await rows({ eth_call: (params) => (isRecord(params) ? honest.eth_call(params) : none) }), [
+      'differs',
+      [...row, 'the contract has no metadata'],
+    ])
   })
 
   it('leaves the texts undecided where the contract gives no metadata hash', async () => {

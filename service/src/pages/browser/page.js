@@ -256,35 +256,23 @@ async function recheckRecord(form) {
       import('./verdict/check/recheck.js'),
       verdictAt(form.dataset.recheck),
     ])
-    const pins = { rpcUrl: form.elements.provider.value, contract: form.dataset.contract }
-    const hasTexts = verdict.untrusted !== undefined
-    const metadata = hasTexts ? await metadataOf(verdict, pins).catch(() => undefined) : undefined
-    const report = await recheck(verdict, { ...pins, metadata })
+    const report = await recheck(verdict, {
+      rpcUrl: form.elements.provider.value,
+      contract: form.dataset.contract,
+      metadata: async (hash) => (await request(`/api/metadata/${hash}`)).text(),
+    })
     const block = String(verdict.chainRef?.block_number)
-    const isUnread = report.ok && hasTexts && metadata === undefined
-    const checks = report.checks.map((check) =>
-      isUnread && check.field === 'untrusted' ? { ...check, ok: false, found: 'a document that was not read' } : check,
-    )
-    const wrong = checks.filter(({ ok }) => !ok).map(({ field }) => field)
+    const wrong = report.checks.filter(({ ok }) => !ok).map(({ field }) => field)
     const isSame = verdict.state === form.dataset.state && String(verdict.flagged) === form.dataset.flagged
     const text = {
       agrees: isSame ? texts.recheckSame : texts.recheckChanged,
       undecided: texts.recheckOpen,
       differs: texts.recheckDiffers,
-    }[isUnread ? 'undecided' : report.outcome]
-    const isGood = report.ok && isSame && !isUnread
-    outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), isGood, checks)
+    }[report.outcome]
+    outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), report.ok && isSame, report.checks)
   } catch {
     outcome(texts.recheckFailed, false)
   }
-}
-
-/** Reads the document whose hash the contract has for an item at the block of a verdict. */
-async function metadataOf({ token_id: id, chainRef }, { rpcUrl, contract }) {
-  const { createRpc, metadataHashCall } = await import('./verdict/rpc.js')
-  const call = { to: contract, data: metadataHashCall(BigInt(id)) }
-  const hash = await createRpc({ url: rpcUrl })('eth_call', [call, { blockHash: chainRef.block_hash }])
-  return (await request(`/api/metadata/${hash}`)).text()
 }
 
 /**

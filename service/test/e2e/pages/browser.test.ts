@@ -143,7 +143,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await recheck(/^This does not agree with the blockchain: metadata\.texts\./)
     await page.unroute('**/api/asset/*')
     await page.route('**/api/metadata/*', (route) => route.fulfill({ status: 503 }))
-    await recheck(/^Nothing disagrees with the blockchain, but this could not be checked: untrusted\./)
+    await recheck(/^Nothing disagrees with the blockchain, but this could not be checked: metadata\.texts\./)
     await page.unroute('**/api/metadata/*')
     await world.write({ kind: 'flag', tokenId: world.tokenOf('opened'), bits: 4, reasonHash: `0x${'0'.repeat(64)}` })
     await recheck(/it has changed since this page was made/)
