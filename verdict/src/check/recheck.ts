@@ -17,9 +17,9 @@ export type RecheckOptions = Endpoints &
   Pins &
   Readonly<{
     /**
-     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` returns it, or a function that reads the one of a hash. With
-     * it the texts of `untrusted` are checked against the hash on chain: they are what the minter committed to. The function is called for a
-     * verdict with texts only; where it rejects, they are undecided.
+     * The metadata document as it was hashed (`GET /api/metadata/{hash}`), or a function that reads it. With it the texts of `untrusted` are
+     * checked against the hash on chain: they are what the minter committed to. The function gets that hash, for a verdict with texts only.
+     * Where it rejects, the texts are undecided.
      */
     metadata?: string | ReadMetadata | undefined
   }>

@@ -163,7 +163,7 @@ it('fails no accepted request, and ends while clients keep asking', async () => 
       const outcome = await get(port, `/api/asset/${((client + n) % 20) + 1}`, agent)
       if (outcome === 'ECONNREFUSED') return
       if (outcome === '200') answered += 1
-      // A chain that a busy machine starves is an answer too, and no time to stop at: what waits for it may be cut after four seconds.
+      // A 502 is an answer as well: a busy machine starves the chain. A stop at that moment would cut what waits for it.
       else if (outcome !== '502') failures.push(outcome)
     }
   })
