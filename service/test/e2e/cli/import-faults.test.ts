@@ -1,7 +1,7 @@
 /** `touchstone tag import` mints and binds nothing twice where a step is refused or an answer is lost (spec §3, §4.4). */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdir, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { zeroAddress } from '@touchstone/verdict'
@@ -224,6 +224,15 @@ describe('touchstone tag import', () => {
       /The report .*full\.csv\.report\.csv cannot be written \(ENOSPC\)\.$/,
     )
     assert.equal(await known(13), undefined)
+  })
+
+  it('makes the report of an earlier run private, whoever could read it', async () => {
+    const report = path('public.csv.report.csv')
+    await writeFile(report, 'old')
+    await chmod(report, 0o644)
+    await writeFile(path('public.csv'), `uid\n${uidOf(15)}`)
+    assert.equal(summary(await run('tag', 'import', 'public.csv', '--batch', 'b')), '1 done')
+    assert.equal((await stat(report)).mode & 0o777, 0o600)
   })
 
   it('ends where its report cannot be written any more, and can be run again', async () => {

@@ -120,7 +120,7 @@ const reportColumns = ['line', 'uid', 'batch', 'epoch', 'tokenId', 'outcome', 'd
 async function openReport(path: string) {
   const unwritable = (code: string) => new CommandError(`The report ${path} cannot be written (${code}).`)
   const codeOf = ({ code = 'unknown reason' }: NodeJS.ErrnoException) => code
-  const file = await open(path, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
+  const file = await openPrivate(path).catch((error: NodeJS.ErrnoException) => {
     throw unwritable(codeOf(error))
   })
   const write = (rows: readonly (readonly Cell[])[]) =>
@@ -133,6 +133,18 @@ async function openReport(path: string) {
   return {
     write: (results: readonly RowResult[]) => write(results.map((result) => reportColumns.map((name) => result[name]))),
     close: () => file.close(),
+  }
+}
+
+/** Opens a file that it empties. One that was there before is made private too. */
+async function openPrivate(path: string) {
+  const file = await open(path, 'w', 0o600)
+  try {
+    if ((await file.stat()).isFile()) await file.chmod(0o600)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
   }
 }
 
