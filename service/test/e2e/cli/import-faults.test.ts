@@ -226,7 +226,7 @@ describe('touchstone tag import', () => {
     assert.equal(await known(13), undefined)
   })
 
-  it('makes the report of an earlier run private, whoever could read it', async () => {
+  it('makes a report that all users could read private', async () => {
     const report = path('public.csv.report.csv')
     await writeFile(report, 'old')
     await chmod(report, 0o644)
