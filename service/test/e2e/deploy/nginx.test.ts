@@ -61,7 +61,7 @@ describe('nginx in front of two instances', { skip }, () => {
     assert.ok(await eventually(async () => (await get('/health').catch(() => null))?.status === 200))
   })
   after(async () => {
-    nginx?.kill('SIGKILL')
+    nginx?.kill('SIGTERM') // its workers would outlive a SIGKILL
     await graphql?.close()
     await second?.close(200)
     await world?.end()
