@@ -37,16 +37,16 @@ function skillIn(text: string): ToolName | undefined {
   return /histor/i.test(text) ? 'get_lifecycle_history' : undefined
 }
 
-/** Words for other numbers of an item. */
-const otherNumbers = /\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
+/** Words for other numbers of an item, and a link, whose host may be another one. */
+const otherNumbers = /:\/\/|\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
 
 /** A number that is no part of a word, a code, a link, a fraction, a price or a share. */
 const wholeNumber =
   /(?<![\p{L}\p{N}_.,/+\\])(?<![\p{L}\p{N}]\*)(?<!\p{Sc}\s?)(?<!(?<!\btoken)\p{Pd})\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰]|[\p{Pd}/+*\\][\p{L}\p{N}])/iu
 
 /**
- * Returns the only number of a text, if it can be a token id. Where the text names another number of the item, such as the serial
- * `HFJ-000417`, or links to another host, nothing is guessed (decisions/0039).
+ * Returns the only number of a text, if it can be a token id. Nothing is guessed where the text names another number of the item,
+ * such as the serial `HFJ-000417`, or has a link (decisions/0039).
  */
 function onlyNumberIn(text: string): string | null {
   if (otherNumbers.test(text)) return null

@@ -51,6 +51,8 @@ describe('the request in a message', () => {
     'A+41',
     'A*41',
     'https://other.example/token/42',
+    'https://other.example/?token=42',
+    'Is the item of http://other.example:8080 genuine?',
     '5€',
     '5 €',
     '$5',
