@@ -19,7 +19,7 @@ export type RecheckOptions = Endpoints &
     /**
      * The metadata document as it was hashed (`GET /api/metadata/{hash}`), or a function that reads it. With it the texts of `untrusted` are
      * checked against the hash on chain: they are what the minter committed to. The function gets that hash, for a verdict with texts only.
-     * Where it rejects, the texts are undecided.
+     * It has a deadline of its own. The texts are undecided where it rejects.
      */
     metadata?: string | ReadMetadata | undefined
   }>
