@@ -29,13 +29,12 @@ export async function readDocument(hashOnChain: Hex | null, read: ReadMetadata):
  */
 export function metadataChecks({ verdict }: Claim, text: string | null, hashOnChain: Hex | null): Check[] {
   if (text !== null) return [hashCheck(text, hashOnChain), textsCheck(verdict['untrusted'], text)]
+  const [field, claimed] = ['metadata.texts', 'supplier metadata'] as const
   const isNone = isBytes(hashOnChain, 32) && BigInt(hashOnChain) === 0n
   return [
-    (isNone ? fails : undecided)(
-      'metadata.texts',
-      'supplier metadata',
-      isNone ? 'the contract has no metadata' : 'the document was not read',
-    ),
+    isNone
+      ? fails(field, claimed, 'the contract has no metadata')
+      : undecided(field, claimed, 'the document was not read'),
   ]
 }
 
