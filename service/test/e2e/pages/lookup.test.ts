@@ -69,6 +69,7 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
 
   const choose = async (page: Awaited<ReturnType<typeof browser.open>>, text: string) => {
     const buffer = await pictureOf(text).png().toBuffer()
+    await page.locator('[data-scan]').waitFor() // a picture that comes before the script is lost
     await page
       .getByLabel('Or read a code from a picture')
       .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })

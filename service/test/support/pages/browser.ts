@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 import { testCamera } from './camera.ts'
+import { eventually } from '../wait.ts'
 import type { PageWorld } from './pages.ts'
 
 /** The browser as people have it, for pictures and measurements. */
@@ -89,12 +90,18 @@ export async function headingOf(page: Page): Promise<string> {
   return shown[0]?.trim() ?? ''
 }
 
-/** Waits until the heading is this one. */
+/** Waits until the heading is this one. Before its style sheet is there, a page shows the words of all situations. */
 export async function shows(page: Page, text: string): Promise<void> {
-  await page
-    .locator(heading)
-    .filter({ hasText: new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`) })
-    .waitFor({ timeout: 240_000 })
+  let shown: readonly string[] = []
+  const isShown = await eventually(async () => {
+    const found = await page
+      .locator(heading)
+      .allTextContents()
+      .catch(() => []) // the page may be leaving
+    shown = found.map((words) => words.replace(/\s+/g, ' ').trim())
+    return shown.length === 1 && shown[0] === text
+  })
+  assert.ok(isShown, `the heading is ${shown.join(' and ')}, not ${text}`)
 }
 
 /** The source of axe-core, which runs in a page. */
