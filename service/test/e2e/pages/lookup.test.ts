@@ -67,8 +67,8 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
   })
   after(() => browser?.close())
 
-  const choose = async (page: Awaited<ReturnType<typeof browser.open>>, text: string) => {
-    const buffer = await pictureOf(text).png().toBuffer()
+  const choose = async (page: Awaited<ReturnType<typeof browser.open>>, shown: string | ReturnType<typeof sharp>) => {
+    const buffer = await (typeof shown === 'string' ? pictureOf(shown) : shown).png().toBuffer()
     await page.locator('[data-scan]').waitFor() // a picture that comes before the script is lost
     await page
       .getByLabel('Or read a code from a picture')
@@ -135,12 +135,7 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
 
   it('says that a picture has no code, and that a code fits no item', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
-    const buffer = await sharp({ create: { width: 80, height: 80, channels: 3, background: '#888' } })
-      .png()
-      .toBuffer()
-    await page
-      .getByLabel('Or read a code from a picture')
-      .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+    await choose(page, sharp({ create: { width: 80, height: 80, channels: 3, background: '#888' } }))
     await page.getByText('No code was found in this picture.').waitFor()
     await choose(page, 'NOT-HERE-1')
     await shows(page, 'No item fits')
