@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
+import { choosePicture } from '../../support/pages/camera.ts'
 import { certificateOf, codeOf, payloadOf } from '../../support/pages/certificate.ts'
 import {
   audit,
@@ -99,11 +100,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
 
   it('opens from the code of the paper, which the start page reads from a picture', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
-    const buffer = await codeOf(`${world.url}/check#${await jwtOf('claimed')}`)
-      .picture.png()
-      .toBuffer()
-    const file = { name: 'paper.png', mimeType: 'image/png', buffer }
-    await page.getByLabel('Or read a code from a picture').setInputFiles(file)
+    await choosePicture(page, codeOf(`${world.url}/check#${await jwtOf('claimed')}`).picture)
     await says(page, titles.valid)
     assert.equal(new URL(page.url()).pathname, '/check')
   })

@@ -11,7 +11,7 @@ import { gtinCheckDigit } from '../../../src/domain/gs1/gtin.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { testFolder } from '../../support/folder.ts'
 import { audit, headingOf, noBrowser, shows, startBrowser } from '../../support/pages/browser.ts'
-import { cameraFlags, pictureOf, videoOf } from '../../support/pages/camera.ts'
+import { cameraFlags, choosePicture, pictureOf, videoOf } from '../../support/pages/camera.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
@@ -67,21 +67,13 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
   })
   after(() => browser?.close())
 
-  const choose = async (page: Awaited<ReturnType<typeof browser.open>>, shown: string | ReturnType<typeof sharp>) => {
-    const buffer = await (typeof shown === 'string' ? pictureOf(shown) : shown).png().toBuffer()
-    await page.locator('[data-scan]').waitFor() // a picture that comes before the script is lost
-    await page
-      .getByLabel('Or read a code from a picture')
-      .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
-  }
-
   it('reads the code of an item from a picture, with a library that is loaded only then', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
     const loaded: string[] = []
     page.on('request', (request) => loaded.push(new URL(request.url()).pathname))
     await page.locator('[data-scan]').waitFor()
     assert.ok(!loaded.some((path) => path.includes('/qr/')))
-    await choose(page, `${world.url}${await world.pathOf('claimed')}`)
+    await choosePicture(page, pictureOf(`${world.url}${await world.pathOf('claimed')}`))
     await shows(page, 'Record only')
     assert.equal(new URL(page.url()).pathname, `/01/${satchel.gtin}/21/${satchel.serial}`)
     assert.ok(loaded.some((path) => path.endsWith('/qr/decode.js')))
@@ -96,7 +88,7 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
 
   it('checks the tap that a chip or a code holds', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
-    await choose(page, await world.tapped('activated'))
+    await choosePicture(page, pictureOf(await world.tapped('activated')))
     await shows(page, 'Genuine chip')
   })
 
@@ -125,7 +117,7 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
       ['javascript://%0aalert(1)', /another website/],
       [`${world.url}/claim`, /names no item/],
     ] as const) {
-      await choose(page, text)
+      await choosePicture(page, pictureOf(text))
       await outcome.getByText(answer).waitFor()
       assert.equal(await outcome.locator('.typed').textContent(), text)
       assert.equal(await outcome.locator('a, img').count(), 0)
@@ -135,9 +127,9 @@ describe('the scanner of the start page', { skip: noBrowser }, () => {
 
   it('says that a picture has no code, and that a code fits no item', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
-    await choose(page, sharp({ create: { width: 80, height: 80, channels: 3, background: '#888' } }))
+    await choosePicture(page, sharp({ create: { width: 80, height: 80, channels: 3, background: '#888' } }))
     await page.getByText('No code was found in this picture.').waitFor()
-    await choose(page, 'NOT-HERE-1')
+    await choosePicture(page, pictureOf('NOT-HERE-1'))
     await shows(page, 'No item fits')
   })
 })

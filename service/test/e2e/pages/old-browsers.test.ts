@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { chromium } from 'playwright-core'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { args, desktop, noBrowser, shows, type Opened, type PageBrowser } from '../../support/pages/browser.ts'
-import { pictureOf } from '../../support/pages/camera.ts'
+import { choosePicture, pictureOf } from '../../support/pages/camera.ts'
 import { certificateOf } from '../../support/pages/certificate.ts'
 import { openPages } from '../../support/pages/opened.ts'
 import type { PageWorld } from '../../support/pages/pages.ts'
@@ -102,10 +102,7 @@ describe('a page in an old browser', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Test', exact: true }).click()
     await page.getByText('Yes, this address holds the item.', { exact: true }).waitFor()
     await page.goto(`${world.url}/`)
-    const buffer = await pictureOf(`${world.url}/token/${world.tokenOf('claimed')}`)
-      .png()
-      .toBuffer()
-    await page.locator('#scan-picture').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+    await choosePicture(page, pictureOf(`${world.url}/token/${world.tokenOf('claimed')}`))
     await shows(page, 'Record only')
   })
 

@@ -92,16 +92,10 @@ export async function headingOf(page: Page): Promise<string> {
 
 /** Waits until the heading is this one. Before its style sheet is there, a page shows the words of all situations. */
 export async function shows(page: Page, text: string): Promise<void> {
-  let shown: readonly string[] = []
-  const isShown = await eventually(async () => {
-    const found = await page
-      .locator(heading)
-      .allTextContents()
-      .catch(() => []) // the page may be leaving
-    shown = found.map((words) => words.replace(/\s+/g, ' ').trim())
-    return shown.length === 1 && shown[0] === text
-  })
-  assert.ok(isShown, `the heading is ${shown.join(' and ')}, not ${text}`)
+  const shown = page.locator(heading)
+  const wanted = shown.filter({ hasText: new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`) })
+  const isShown = await eventually(async () => (await shown.count()) === 1 && (await wanted.count()) === 1)
+  assert.ok(isShown, `the heading is not ${text}, but one of ${(await page.locator('h1').allTextContents()).join(' ')}`)
 }
 
 /** The source of axe-core, which runs in a page. */

@@ -1,4 +1,5 @@
 /** A camera that shows one code to the pages of a test. */
+import type { Page } from 'playwright-core'
 import sharp from 'sharp'
 import { markupOf } from '../../../src/pages/html.ts'
 import { qrCode } from '../../../src/pages/qr.ts'
@@ -12,6 +13,13 @@ export const cameraFlags = (video: string) => [...testCamera, `--use-file-for-fa
 /** A picture of a QR code, with a side of 600 pixels. */
 export const pictureOf = (text: string) =>
   sharp(Buffer.from(markupOf(qrCode(text, 'x')))).resize(600, 600, { kernel: 'nearest' })
+
+/** Chooses a picture in the scanner of the start page, once its script is there: an earlier choice is lost. */
+export async function choosePicture(page: Page, picture: ReturnType<typeof pictureOf>): Promise<void> {
+  const buffer = await picture.png().toBuffer()
+  await page.locator('[data-scan]').waitFor()
+  await page.locator('#scan-picture').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+}
 
 /** One frame of a picture as YUV4MPEG2, which Chromium plays as its camera. */
 export async function videoOf(picture: Buffer): Promise<Buffer> {

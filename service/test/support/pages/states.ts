@@ -8,7 +8,7 @@ import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts
 import { bindTagTo } from '../tap/bound.ts'
 import { newUid } from '../tap/tags.ts'
 import { noMetadata } from '../world.ts'
-import { pictureOf } from './camera.ts'
+import { choosePicture, pictureOf } from './camera.ts'
 import { certify } from './certificate.ts'
 import type { PageWorld } from './pages.ts'
 import { announceWallet } from './wallet.ts'
@@ -191,8 +191,7 @@ async function unfold(page: Page): Promise<void> {
 }
 
 async function scanPicture(page: Page, text: string): Promise<void> {
-  const buffer = await pictureOf(text).png().toBuffer()
-  await page.locator('#scan-picture').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+  await choosePicture(page, pictureOf(text))
   await page.locator('[data-scan] .outcome .typed').waitFor()
 }
 
