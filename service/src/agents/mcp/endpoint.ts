@@ -6,7 +6,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { mostDrained, readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
-import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
+import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdFor, runForRequest } from '../../http/request.ts'
 import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
 import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
@@ -59,10 +59,10 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
   function consume(request: IncomingMessage, body: unknown): Quota | Promise<Quota> | undefined {
     const client = clientKey(request.socket.remoteAddress, request.headers['x-forwarded-for'] as string | undefined)
     const calls = countCalls(body)
-    const others = (Array.isArray(body) ? body.length : 1) - calls
-    if (calls === 0) return otherLimiter && takeMany(otherLimiter, client, others)
+    const others = (Array.isArray(body) ? Math.max(1, body.length) : 1) - calls
+    if (calls === 0) return otherLimiter?.take(client, others)
     if (others > 0 && otherLimiter && limiter) return consumeBoth({ limiter, otherLimiter }, client, { calls, others })
-    return limiter && takeMany(limiter, client, calls)
+    return limiter?.take(client, calls)
   }
 
   async function post(request: IncomingMessage, response: ServerResponse, shared: Headers): Promise<void> {
@@ -115,14 +115,14 @@ function isJson(contentType = ''): boolean {
   return contentType === 'application/json' || /^application\/json[ \t]*(?:;|$)/i.test(contentType)
 }
 
-/** Consumes both quotas for a batch. Returns that of the calls, unless the other one is exceeded. */
+/** Consumes both quotas for a batch. Returns that of the calls, unless the other one is exceeded. Calls that do not fit consume neither. */
 async function consumeBoth(
   { limiter, otherLimiter }: { readonly limiter: RateLimiter; readonly otherLimiter: RateLimiter },
   client: string,
   { calls, others }: { readonly calls: number; readonly others: number },
 ): Promise<Quota> {
-  const quota = await takeMany(otherLimiter, client, others)
-  return quota.allowed ? takeMany(limiter, client, calls) : quota
+  const quota = limiter.exhausted(client, calls) ?? (await otherLimiter.take(client, others))
+  return quota.allowed ? limiter.take(client, calls) : quota
 }
 
 function countCalls(body: unknown): number {

@@ -137,7 +137,7 @@ export async function checkRedis({ limits: { redisUrl } }: Config): Promise<read
     ]
     if (fault !== null) return unusable(fault, remedy)
     // A replica, and one that is full, take connections and no count.
-    return await windows.consume([{ key: 'doctor', limit: 1, windowMs: 1, count: 0 }]).then(
+    return await windows.consume([{ key: 'doctor', limit: 1, windowMs: 1, count: 0 }], 1).then(
       () => [ok('redis', 'It counts limits, with this name and password.')],
       (error: unknown) =>
         unusable(error, 'Name one in REDIS_URL that takes writes; limits hold for each process alone meanwhile.'),

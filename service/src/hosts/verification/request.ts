@@ -8,7 +8,7 @@ import { decodePercent } from '../../lib/bytes.ts'
 import { type Body, type BodyLimits, readWebBody } from '../../http/body.ts'
 import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
-import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
+import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import {
   quotaHeaders,
@@ -52,7 +52,7 @@ export function createRequestHelpers({ clientKey, clientCountry, log }: Client) 
       c: Context<Env>,
       limiter: RateLimiter | undefined,
       { quota, more }: { readonly quota: Quota | undefined; readonly more: number },
-    ) => limiter && quota && takeMore(limiter, clientOf(c), { quota, more }),
+    ) => limiter && quota && (more === 0 ? quota : limiter.take(clientOf(c), more)),
     /** Returns the name of the client in limits: its address, or its network. */
     clientOf,
     /** Returns the client's country where a trusted proxy names it. */

@@ -3,7 +3,7 @@
  * The table is bounded: when it is full, the oldest window is dropped. Quotas shared by processes are in shared-limiter.ts.
  */
 
-/** The state of a client's quota after one request. `resetSeconds` until the window ends, rounded up. A rejected request consumes nothing. */
+/** The state of a client's quota after a request. `resetSeconds` until the window ends, rounded up. A rejected request consumes nothing. */
 export type Quota = {
   readonly limit: number
   readonly remaining: number
@@ -15,15 +15,18 @@ export type Quota = {
 type Policy = { readonly name: string; readonly text: string }
 
 export type RateLimiter = {
-  /** Consumes one request. The result may be a promise where other processes count too; it never rejects. */
-  readonly take: (client: string) => Quota | Promise<Quota>
-  /** Returns the quota of a client that has used up its window in this process; else undefined. Consumes nothing. */
-  readonly exhausted: (client: string) => Quota | undefined
+  /**
+   * Consumes `count` requests, one by default, or none where they do not all fit. The result may be a promise where other processes count
+   * too; it never rejects.
+   */
+  readonly take: (client: string, count?: number) => Quota | Promise<Quota>
+  /** Returns the quota of a client whose window in this process has no room for `count` requests; else undefined. Consumes nothing. */
+  readonly exhausted: (client: string, count?: number) => Quota | undefined
 }
 
 /** Counts in this process, so that every result is synchronous. */
 export type LocalLimiter = Pick<RateLimiter, 'exhausted'> & {
-  readonly take: (client: string) => Quota
+  readonly take: (client: string, count?: number) => Quota
   /** Adopts what all processes together counted, and returns the quota of each consumed request by its index. */
   readonly adopt: (client: string, counted: Counted) => (index: number) => Quota
 }
@@ -68,18 +71,18 @@ export function createRateLimiter(settings: LimiterSettings): LocalLimiter {
   }
 
   return {
-    take(client) {
+    take(client, count = 1) {
       const at = now()
       const window = windowOf(client, at)
-      const allowed = window.used < limit
-      if (allowed) window.used += 1
+      const allowed = window.used + count <= limit
+      if (allowed) window.used += count
       return toQuota(window, at, limit - window.used, allowed)
     },
-    exhausted(client) {
+    exhausted(client, count = 1) {
       const window = windows.get(client)
-      if (window === undefined || window.used < limit) return undefined
+      if (window === undefined || window.used + count <= limit) return undefined
       const at = now()
-      return isOver(window, at) ? undefined : toQuota(window, at, 0, false)
+      return isOver(window, at) ? undefined : toQuota(window, at, limit - window.used, false)
     },
     adopt(client, { used, granted, endsAt }) {
       const at = now()
@@ -93,35 +96,4 @@ export function createRateLimiter(settings: LimiterSettings): LocalLimiter {
         toQuota(window, at, Math.max(0, limit - after + Math.max(0, granted - index - 1)), index < granted)
     },
   }
-}
-
-/** Consumes up to `count` requests, at least one, until one is rejected. Returns that quota, else the last. */
-export function takeMany(limiter: Pick<RateLimiter, 'take'>, client: string, count: number): Quota | Promise<Quota> {
-  const taken: (Quota | Promise<Quota>)[] = []
-  let isOver = false
-  while (!isOver) {
-    const one = limiter.take(client)
-    const isRejected = !(one instanceof Promise) && !one.allowed
-    isOver = taken.push(one) >= count || isRejected
-  }
-  return taken.some((one) => one instanceof Promise)
-    ? Promise.all(taken.map((one) => Promise.resolve(one))).then(decisive)
-    : decisive(taken as Quota[])
-}
-
-/**
- * Consumes `more` requests beside one that was consumed as `quota`, and returns the quota after them. It is rejected, and nothing more is
- * consumed, where they do not all fit.
- */
-export async function takeMore(
-  limiter: Pick<RateLimiter, 'take'>,
-  client: string,
-  { quota, more }: { readonly quota: Quota; readonly more: number },
-): Promise<Quota> {
-  if (more > quota.remaining) return { ...quota, allowed: false }
-  return more === 0 ? quota : takeMany(limiter, client, more)
-}
-
-function decisive(taken: readonly Quota[]): Quota {
-  return (taken.find(({ allowed }) => !allowed) ?? taken.at(-1)) as Quota
 }

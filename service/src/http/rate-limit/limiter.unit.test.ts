@@ -17,6 +17,21 @@ describe('a rate limiter', () => {
     assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 1, resetSeconds: 60, allowed: true, policy })
   })
 
+  it('allows a list whole or not at all, and consumes nothing for one that does not fit', () => {
+    const limiter = createRateLimiter({ limit: 5, now: () => 0 })
+    const outcomes = [3, 3, 6, 2, 1].map((count) => {
+      const { allowed, remaining } = limiter.take('a', count)
+      return [allowed, remaining]
+    })
+    assert.deepEqual(outcomes, [
+      [true, 2],
+      [false, 2],
+      [false, 2],
+      [true, 0],
+      [false, 0],
+    ])
+  })
+
   it('never allows more than twice its limit within one window length, whenever the requests come', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5_000), { maxLength: 300 }), fc.integer({ min: 1, max: 10 }), (gaps, limit) => {

@@ -9,12 +9,13 @@ type Row = { readonly key: string; readonly used: number; readonly granted: numb
 
 export function rateWindowStore({ query }: { readonly query: Query }) {
   return {
-    async consume(requests) {
+    async consume(requests, size) {
       const rows = await query<Row>(consumeText, [
         requests.map(({ key }) => key),
         requests.map(({ limit }) => limit),
         requests.map(({ windowMs }) => windowMs),
         requests.map(({ count }) => count),
+        size,
       ])
       const found = new Map(rows.map((row) => [row.key, row]))
       return requests.map(({ key }) => {
@@ -37,8 +38,9 @@ const clock = milliseconds('clock_timestamp()')
 
 const consumeText = `
 insert into rate_window as held (key, used, granted, allowed, length_ms, ends_at)
-select key, least(wanted, allowed), least(wanted, allowed), allowed, length_ms, ${clock} + length_ms
-from unnest($1::text[], $2::integer[], $3::integer[], $4::integer[]) as request (key, allowed, length_ms, wanted)
+select key, fitting, fitting, allowed, length_ms, ${clock} + length_ms
+from unnest($1::text[], $2::integer[], $3::integer[], $4::integer[]) as request (key, allowed, length_ms, wanted),
+lateral (select least(wanted, allowed / $5::integer * $5) as fitting) as lists
 order by key collate "C"
 on conflict (key) do update set (used, granted, allowed, length_ms, ends_at) = (
   select
@@ -50,7 +52,7 @@ on conflict (key) do update set (used, granted, allowed, length_ms, ends_at) = (
   from (select ${clock} as at) as clock,
   lateral (select
     held.ends_at <= at or held.ends_at > at + excluded.length_ms as is_over,
-    greatest(0, least(excluded.used, excluded.allowed - held.used)) as room
+    greatest(0, least(excluded.used, (excluded.allowed - held.used) / $5 * $5)) as room
   ) as state
 )
 returning key, used, granted, greatest(1, ends_at - ${clock}) as remaining`

@@ -43,10 +43,10 @@ export function openRedisWindows(url: string) {
   }
 
   return {
-    async consume(requests: readonly WindowRequest[]): Promise<readonly WindowUse[]> {
+    async consume(requests: readonly WindowRequest[], size: number): Promise<readonly WindowUse[]> {
       if (!client.isReady) throw new Error('Redis is not connected', { cause: fault })
       const stalled = setTimeout(renew, stalledMs, client)
-      return client.consume(requests).finally(() => clearTimeout(stalled))
+      return client.consume(requests, size).finally(() => clearTimeout(stalled))
     },
     /** Waits until the client is connected, at most `withinMs`. Returns null then, else the last error. */
     async ready(withinMs: number): Promise<unknown> {
@@ -65,12 +65,14 @@ const consumeScript = defineScript({
   // Numbers travel as one text each way: every argument or integer of the protocol has a cost of its own.
   SCRIPT: `
 local number, answer = string.gmatch(ARGV[1], '%d+'), {}
+local size = tonumber(number())
 for index, key in ipairs(KEYS) do
   local limit, length, count = tonumber(number()), tonumber(number()), tonumber(number())
   local remaining, used = redis.call('PTTL', key), 0
   local is_new = remaining <= 0 or remaining > length
   if is_new then remaining = length else used = tonumber(redis.call('GET', key)) or 0 end
   local granted = math.max(0, math.min(count, limit - used))
+  granted = granted - granted % size
   used = used + granted
   if is_new then
     redis.call('SET', key, used, 'PX', length)
@@ -80,10 +82,10 @@ for index, key in ipairs(KEYS) do
   answer[index] = string.format('%d %d %d', used, granted, remaining)
 end
 return table.concat(answer, ' ')`,
-  parseCommand(parser: CommandParser, requests: readonly WindowRequest[]) {
+  parseCommand(parser: CommandParser, requests: readonly WindowRequest[], size: number) {
     parser.push(String(requests.length))
     for (const { key } of requests) parser.pushKey(prefix + key)
-    parser.push(requests.map(({ limit, windowMs, count }) => `${limit} ${windowMs} ${count}`).join(' '))
+    parser.push([size, ...requests.map(({ limit, windowMs, count }) => `${limit} ${windowMs} ${count}`)].join(' '))
   },
   transformReply(reply: string): WindowUse[] {
     const numbers = reply.split(' ').map(Number)

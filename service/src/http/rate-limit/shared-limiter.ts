@@ -19,8 +19,13 @@ export type WindowRequest = {
 /** `used` after `granted` of the requests were allowed; the window ends in `remainingMs` by the store's own clock. */
 export type WindowUse = { readonly used: number; readonly granted: number; readonly remainingMs: number }
 
-/** Never grants more than `limit` in a window, whichever processes ask. Results are in the order of the requests. */
-export type LimitStore = { readonly consume: (requests: readonly WindowRequest[]) => Promise<readonly WindowUse[]> }
+/**
+ * Never grants more than `limit` in a window, whichever processes ask. Each `count` is a multiple of `size`, and so is what is granted.
+ * Results are in the order of the requests.
+ */
+export type LimitStore = {
+  readonly consume: (requests: readonly WindowRequest[], size: number) => Promise<readonly WindowUse[]>
+}
 
 export type SharedLimits = ReturnType<typeof createSharedLimits>
 
@@ -50,6 +55,8 @@ type Waiting = {
   readonly limit: number
   readonly windowMs: number
   readonly local: LocalLimiter
+  /** Requests of each waiter, which gets all of them or none. */
+  readonly size: number
   readonly waiters: ((quota: Quota) => void)[]
 }
 
@@ -69,11 +76,11 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
   let busy = false
 
   function request(of: Omit<Waiting, 'waiters'>): Quota | Promise<Quota> {
-    const { client, scope, local } = of
-    const name = `${scope} ${client}`
+    const { client, scope, size } = of
+    const name = `${size} ${scope} ${client}`
     let entry = waiting.get(name)
     if (entry === undefined) {
-      if (breaker.state() === 'open' || waiting.size >= maxWaiting) return takeAlone(local, client)
+      if (breaker.state() === 'open' || waiting.size >= maxWaiting) return takeAlone(of)
       entry = { ...of, waiters: [] }
       waiting.set(name, entry)
     }
@@ -85,9 +92,9 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
     return traced({ name: 'quota' }, () => new Promise((resolve) => void waiters.push(resolve)))
   }
 
-  function takeAlone(local: LocalLimiter, client: string): Quota {
-    counts.local += 1
-    return local.take(client)
+  function takeAlone({ client, local, size }: Omit<Waiting, 'waiters'>): Quota {
+    counts.local += size
+    return local.take(client, size)
   }
 
   function sendAll(): void {
@@ -100,13 +107,14 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
   async function send(entries: readonly Waiting[]): Promise<void> {
     const sentAt = now()
     const uses = breaker.admit() ? await consume(entries) : null
-    for (const [at, { client, local, waiters }] of entries.entries()) {
+    for (const [at, entry] of entries.entries()) {
+      const { client, local, size, waiters } = entry
       const use = uses?.[at]
-      if (use === undefined) for (const settle of waiters) settle(takeAlone(local, client))
+      if (use === undefined) for (const settle of waiters) settle(takeAlone(entry))
       else {
         // The call took time: measured from its beginning, a window never ends later here than in the store.
         const quotaAt = local.adopt(client, { ...use, endsAt: sentAt + use.remainingMs })
-        for (const [index, settle] of waiters.entries()) settle(quotaAt(index))
+        for (const [index, settle] of waiters.entries()) settle(quotaAt((index + 1) * size - 1))
       }
     }
   }
@@ -114,10 +122,10 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
   async function consume(entries: readonly Waiting[]): Promise<readonly WindowUse[] | null> {
     counts.calls += 1
     try {
-      const requests = entries.map(({ scope, client, limit, windowMs, waiters }) => {
-        return { key: keyOf(scope, client), limit, windowMs, count: waiters.length }
+      const requests = entries.map(({ scope, client, limit, windowMs, size, waiters }) => {
+        return { key: keyOf(scope, client), limit, windowMs, count: waiters.length * size }
       })
-      const uses = await withDeadline(store.consume(requests), deadlineMs)
+      const uses = await withDeadline(store.consume(requests, entries[0]?.size ?? 1), deadlineMs)
       if (uses.length !== requests.length) throw new Error('The limit store returned a wrong number of windows.')
       breaker.answered()
       if (!counts.up) log.info('limits are shared again')
@@ -138,7 +146,8 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
       const windowMs = windowSeconds * 1000
       // A used-up window stays used up until it ends, so that the store need not be asked.
       return {
-        take: (client) => local.exhausted(client) ?? request({ client, scope, limit, windowMs, local }),
+        take: (client, size = 1) =>
+          local.exhausted(client, size) ?? request({ client, scope, limit, windowMs, local, size }),
         exhausted: local.exhausted,
       }
     },
@@ -146,10 +155,11 @@ export function createSharedLimits({ store, breaker, keyOf, deadlineMs, log, now
   }
 }
 
-/** Removes the oldest `most` entries and returns their values. */
-function takeFirst<T>(table: Map<string, T>, most: number): T[] {
-  const found: T[] = []
+/** Removes at most `most` entries, oldest first, with the size of the oldest one. Returns them; their windows are distinct. */
+function takeFirst(table: Map<string, Waiting>, most: number): Waiting[] {
+  const found: Waiting[] = []
   for (const [name, value] of table) {
+    if (value.size !== (found[0] ?? value).size) continue
     table.delete(name)
     if (found.push(value) === most) break
   }

@@ -101,6 +101,17 @@ describe('limits that instances share', { skip }, () => {
     return (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
   }
 
+  /** Sends lists of one client at once. One of them fits, and the others consume one request each. */
+  async function holdLists(instances: readonly Pick<Service, 'urls'>[]): Promise<void> {
+    const client = newClient()
+    const productIds = Array.from({ length: 40 }, () => 'https://example.com/01/09506000134352')
+    const ask = ({ urls }: Pick<Service, 'urls'>) =>
+      fetch(`${urls.verification}/dppsByProductIds`, from(client, json({ productIds })))
+    const statuses = (await letIn(instances, 4, ask)).map(({ status }) => status)
+    const next = await read(instances[0] as Service, client)
+    assert.deepEqual([statuses, next.headers.get('x-ratelimit-remaining')], [[200], String(60 - 40 - 3 - 1)])
+  }
+
   async function holdExactly(instances: readonly [Pick<Service, 'urls'>, Pick<Service, 'urls'>]): Promise<void> {
     const client = newClient()
     const replies = await letIn(instances, 200, (instance) => read(instance, client))
@@ -119,6 +130,7 @@ describe('limits that instances share', { skip }, () => {
       assert.ok(Number(reset) > 600 && Number(reset) <= 900, `${reset}`)
     }
 
+    await holdLists(instances)
     const tap = `/api/verify?picc=${'0'.repeat(32)}&cmac=${'0'.repeat(16)}`
     const verify = ({ urls }: Pick<Service, 'urls'>) => fetch(urls.verification + tap, from(client))
     assert.equal((await letIn(instances, 20, verify)).length, 7)
@@ -164,7 +176,7 @@ describe('limits that instances share', { skip }, () => {
     await holdExactly(own)
     assert.equal((await metrics(more.at(-1)?.lines ?? []))('touchstone_limit_local_total'), 0)
     const rows = await database.query<{ key: string }>('select key from rate_window')
-    assert.equal(rows.length, 6)
+    assert.equal(rows.length, 7)
     for (const row of rows) assert.ok(!row.key.includes('198.18') && !row.key.includes(String(held?.id)), row.key)
   })
 

@@ -68,17 +68,18 @@ for (const { name, skip, open } of kinds) {
     before(async () => void (opened = await open()))
     after(() => opened?.close())
 
-    it('answer as a model does, for any requests, limits, lengths and ends of windows', async () => {
+    it('answer as a model does, for any requests, lists, limits, lengths and ends of windows', async () => {
       const requests = fc.uniqueArray(
         fc.record({
           key: fc.constantFrom('a', 'b', 'c'),
           limit: fc.integer({ min: 1, max: 8 }),
           windowMs: fc.constantFrom(1_000_000, 9_000_000),
-          count: fc.integer({ min: 1, max: 5 }),
+          lists: fc.integer({ min: 1, max: 5 }),
         }),
         { minLength: 1, selector: ({ key }) => key },
       )
-      const steps = fc.array(fc.oneof({ weight: 4, arbitrary: requests }, fc.constantFrom('a', 'b', 'c')), {
+      const calls = fc.record({ requests, size: fc.integer({ min: 1, max: 3 }) })
+      const steps = fc.array(fc.oneof({ weight: 4, arbitrary: calls }, fc.constantFrom('a', 'b', 'c')), {
         maxLength: 12,
       })
       await fc.assert(
@@ -92,13 +93,18 @@ for (const { name, skip, open } of kinds) {
               continue
             }
             const store = opened.stores[at % 2] as LimitStore
-            const answers = await store.consume(step.map((request) => ({ ...request, key: run + request.key })))
-            for (const [index, { key, limit, windowMs, count }] of step.entries()) {
+            const { size, requests } = step
+            const answers = await store.consume(
+              requests.map(({ key, lists, ...rest }) => ({ ...rest, key: run + key, count: lists * size })),
+              size,
+            )
+            for (const [index, { key, limit, windowMs, lists }] of requests.entries()) {
               let window = model.get(key)
               // No window is longer than its length: one that was begun under a longer one begins anew.
               if (window === undefined || window.windowMs > windowMs) window = { used: 0, windowMs }
-              const granted = Math.max(0, Math.min(count, limit - window.used))
-              window.used += granted
+              const before = window.used
+              for (let n = 0; n < lists && window.used + size <= limit; n += 1) window.used += size
+              const granted = window.used - before
               model.set(key, window)
               const { used, granted: given, remainingMs = 0 } = answers[index] ?? {}
               assert.deepEqual([used, given], [window.used, granted])
@@ -126,6 +132,7 @@ for (const { name, skip, open } of kinds) {
             script.map((batch, at) =>
               (opened.stores[at % 2] as LimitStore).consume(
                 batch.map(({ key, count }) => ({ key: run + key, limit, windowMs: 1_000_000, count })),
+                1,
               ),
             ),
           )
@@ -147,14 +154,14 @@ for (const { name, skip, open } of kinds) {
         for (const key of await opened.keys()) await opened.expire(key)
         while ((await opened.prune?.(1_000)) === 1_000);
         const requests = ['a', 'b', 'c', 'd'].map((key) => ({ key, limit: 1, windowMs: 1_000_000, count: 1 }))
-        await opened.stores[0].consume(requests)
+        await opened.stores[0].consume(requests, 1)
         for (const key of ['a', 'b', 'c']) await opened.expire(key)
         const steps = [await opened.prune?.(2), await opened.prune?.(2), await opened.prune?.(2)]
         assert.deepEqual([steps, await opened.keys()], [[2, 1, 0], ['d']])
       })
 
     it('end by the clock of the store', async () => {
-      const request = () => opened.stores[0].consume([{ key: 'short', limit: 1, windowMs: 300, count: 1 }])
+      const request = () => opened.stores[0].consume([{ key: 'short', limit: 1, windowMs: 300, count: 1 }], 1)
       assert.equal((await request())[0]?.granted, 1)
       assert.ok(await eventually(async () => (await request())[0]?.granted === 1))
     })
@@ -173,7 +180,7 @@ describe('a Redis that hangs', { skip: skipRedis }, () => {
     const windows = openRedisWindows(redis.url)
     try {
       await windows.ready(10_000)
-      const request = () => windows.consume([{ key: 'a', limit: 100, windowMs: 1_000_000, count: 1 }])
+      const request = () => windows.consume([{ key: 'a', limit: 100, windowMs: 1_000_000, count: 1 }], 1)
       await request()
       redis.suspend()
       await assert.rejects(request())
@@ -189,7 +196,7 @@ describe('a Redis that hangs', { skip: skipRedis }, () => {
   it('keeps a rejected password out of the error', async () => {
     const windows = openRedisWindows(redis.url.replace('//', '//somebody:a-secret-word@'))
     try {
-      const request = () => windows.consume([{ key: 'a', limit: 1, windowMs: 1_000, count: 1 }])
+      const request = () => windows.consume([{ key: 'a', limit: 1, windowMs: 1_000, count: 1 }], 1)
       const isSafe = (error: unknown) =>
         error instanceof Error &&
         /WRONGPASS/.test(String(error.cause)) &&
