@@ -3,7 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
-import { addressIn, deadline, element, verdictAt } from './page.js'
+import { addressIn, deadline, element, request, verdictAt } from './page.js'
 import { isOwner } from './verdict/rules/owner.js'
 
 const { texts, network } = JSON.parse(document.getElementById('wallet-data').textContent)
@@ -106,7 +106,8 @@ async function run(form, { provider, forget }) {
     else await sign(form, provider, account)
   } catch (error) {
     // 4001: the visitor declined (EIP-1193).
-    say(form, texts[error?.code === 4001 ? 'declined' : error?.reason] ?? texts.refused, false)
+    const reason = error?.code === 4001 ? 'declined' : error?.reason === 'noPrf' ? 'noPrf' : 'refused'
+    say(form, texts[reason], false)
   } finally {
     for (const button of buttons) button.disabled = false
     await forget?.()
@@ -160,8 +161,8 @@ async function call(form, provider, account) {
   if (!isOwner(await verdictAt(form.dataset.record), account)) return say(form, texts.notOwner, false)
   if (!(await isOnChain(provider))) return refuseChain(form)
   say(form, texts.confirm)
-  const transaction = { from: account, to: contract, data, value: '0x0', chainId }
-  const hash = await provider.request({ method: 'eth_sendTransaction', params: [transaction] })
+  const hash = await hashOf(provider, { from: account, to: contract, data, value: '0x0', chainId })
+  if (hash === undefined) return showCall(form)
   await sending(form, async () => {
     const receipt = await until(() => provider.request({ method: 'eth_getTransactionReceipt', params: [hash] }))
     if (receipt !== undefined && Number(receipt.status) !== 1) return say(form, texts.reverted, false)
@@ -170,6 +171,34 @@ async function call(form, provider, account) {
     if (receipt === undefined || !(await until(isShown))) return say(form, texts.sent)
     location.reload()
   })
+}
+
+/**
+ * The errors by which a wallet says that it sent nothing (EIP-1193, EIP-1474). Any other one may follow after the sending: a node answers
+ * -32003 for a transaction that it has already.
+ */
+const sentNothing = new Set([4001, 4100, 4200, -32_601, -32_602, -32_004])
+
+/** Lets the wallet send a transaction. Returns its hash, or undefined where the wallet does not say whether it sent it. */
+async function hashOf(provider, transaction) {
+  try {
+    const hash = await provider.request({ method: 'eth_sendTransaction', params: [transaction] })
+    return typeof hash === 'string' ? hash : undefined
+  } catch (error) {
+    if (sentNothing.has(error?.code)) throw error
+    return undefined
+  }
+}
+
+/** Opens the page anew once the record has what the call does: the page then offers other calls. */
+async function showCall(form) {
+  say(form, texts.unsaid)
+  const isOnRecord = async () => {
+    const page = await (await request(location.pathname, 'text/html')).text()
+    return page.includes('data-call=') && !page.includes(form.dataset.call)
+  }
+  if (await until(isOnRecord, 5_000)) location.reload()
+  else say(form, texts.unseen)
 }
 
 const chainId = `0x${network.chainId.toString(16)}`
@@ -192,7 +221,7 @@ async function isOnChain(provider) {
 const ether = { name: 'Ether', symbol: 'ETH', decimals: 18 }
 
 /** Asks again for a minute and a half, also after an error; undefined when there is no answer until then. */
-async function until(ask) {
+async function until(ask, pause = 1_000) {
   const end = Date.now() + 90_000
   const isLate = new Promise((resolve) => setTimeout(resolve, 90_000))
   while (Date.now() < end) {
@@ -202,7 +231,7 @@ async function until(ask) {
     } catch {
       // The next attempt may succeed.
     }
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await new Promise((resolve) => setTimeout(resolve, pause))
   }
   return undefined
 }

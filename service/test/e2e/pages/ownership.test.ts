@@ -314,6 +314,45 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     await page.getByText('It is on its way.').waitFor()
   })
 
+  it('looks at the record where a wallet fails and does not say whether it sent a report', async () => {
+    const owner = newAccount()
+    const item = await own.claimed(owner)
+    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    await using page = await browser.open(`${world.url}/`)
+    const wallet = await addWallet(page, owner, world.rpc)
+    await page.clock.install()
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Report it lost or stolen')
+    const outcome = page.locator('form[data-step="call"]', { hasText: 'Report lost' }).locator('.outcome')
+    const report = page.getByRole('button', { name: 'Report lost with' })
+    const flagsOf = async () => (await world.components.reader.read(item.tokenId)).asset.record.flags
+
+    let tries = 0
+    async function fails(code: number, { isSent = false } = {}) {
+      wallet.failure = { code, isSent }
+      await report.click()
+      tries++
+      await until(() => wallet.asked.filter((method) => method === 'eth_sendTransaction').length === tries)
+    }
+
+    // By these codes a wallet says that it did not send it.
+    for (const code of [4100, 4200, -32_601, -32_602, -32_004]) {
+      await fails(code)
+      await report.and(page.locator(':enabled')).waitFor()
+      assert.match(await outcome.innerText(), /nothing has changed/, String(code))
+    }
+    // A node answers -32003 for a transaction that it has already, as to a wallet that sends it once more.
+    for (const code of [-32_003, -32_603, 4900]) {
+      await fails(code)
+      await outcome.getByText('The record is being read…').waitFor()
+      await page.clock.fastForward('02:00')
+      await outcome.getByText('It was not found on record so far.').waitFor({ timeout: 240_000 })
+    }
+    assert.equal(await flagsOf(), 0)
+    await fails(-32_603, { isSent: true })
+    await shows(page, 'Reported lost')
+  })
+
   it('claims, offers and accepts by keys that passkeys hold, each the same after a reload', async () => {
     const item = await own.released()
     const local = (url: string) => url.replace(world.url, named)

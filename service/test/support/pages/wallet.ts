@@ -33,6 +33,8 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
     /** The key that signs; another one than the account's shows what the service checks. */
     signer: account,
     declines: false,
+    /** The error by which a transaction ends, and whether the wallet sends it before. */
+    failure: null as { readonly code: number; readonly isSent: boolean } | null,
     /** The network that the wallet is on: Ethereum, as in a new wallet. */
     chainId: '0x1',
     /** Networks that the wallet has. */
@@ -58,6 +60,7 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
       return wallet.signer.signTypedData(typedData)
     },
     async eth_sendTransaction([asked]) {
+      if (wallet.failure?.isSent === false) return
       const { to, data, chainId } = asked as Transaction
       const nonce = Number(await rpc?.('eth_getTransactionCount', [wallet.account.address, 'latest']))
       const fees = { gas: 500_000n, maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n }
@@ -72,7 +75,9 @@ export async function addWallet(page: Page, account = privateKeyToAccount(genera
     const isUnknown =
       method === 'wallet_switchEthereumChain' && !wallet.networks.includes((params[0] as Network).chainId)
     if (isUnknown) return { error: { code: 4902 } }
-    return { result: await answers[method]?.(params) }
+    const result = await answers[method]?.(params)
+    const { failure } = wallet
+    return method === 'eth_sendTransaction' && failure !== null ? { error: { code: failure.code } } : { result }
   })
   await page.addInitScript(announceWallet)
   return wallet
