@@ -143,6 +143,14 @@ describe('the texts', () => {
     for (const language of languages) assert.ok(textsOf[language].situations.untapped.new.say.length > 30, language)
     assert.match(textsOf.en.situations.untapped.new.say, /proves nothing about the item in front of you/)
   })
+
+  it('say in the same words beside a report, and in its place, that nothing was tapped yet', () => {
+    for (const language of languages) {
+      const { situations, verdict } = textsOf[language]
+      const [sentence = ''] = situations.untapped.new.say.split('.')
+      assert.ok(verdict.reportUntapped.includes(sentence), language)
+    }
+  })
 })
 
 describe('formats', () => {
