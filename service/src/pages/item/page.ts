@@ -163,12 +163,13 @@ const eventsOfState: Readonly<Partial<Record<LifecycleState, readonly TimelineKi
 function notesOf(context: PageContext, view: ItemView, situation: Situation): (Html | string)[] {
   const { verdict, reports: names } = textsIn(context)
   const [first, ...others] = [...new Set(sortedReports(view).map((kind) => names[kind]))]
+  const isProven = stageOf(situation) === 'proven'
   return [
-    ...(stageOf(situation) === 'proven' ? [honestLine(context, view, situation)] : []),
+    ...(isProven ? [honestLine(context, view, situation)] : []),
     ...(first === undefined ? [] : others.map((report) => fill(verdict.also, { report }))),
     ...(view.tampered && situation !== 'opened' ? [verdict.sealOpened] : []),
     ...(view.metadata === 'mismatch' ? [verdict.withheld] : []),
-    ...(view.theme === null && stageOf(situation) === 'proven' ? [verdict.unlisted] : []),
+    ...(isProven && view.theme === null && view.metadata === 'match' ? [verdict.unlisted] : []),
   ]
 }
 
@@ -176,6 +177,6 @@ function notesOf(context: PageContext, view: ItemView, situation: Situation): (H
 function honestLine(context: PageContext, view: ItemView, situation: Situation): Html {
   const { verdict, kinds } = textsIn(context)
   const words = fill(verdict.caveatLink, { this: kinds[view.details?.kind ?? 'item'] })
-  return html`${verdict.caveat}
-    <a href="${hasComparison(view, situation) ? '#compare' : '#product'}">${words}</a> ${verdict.sentLink}`
+  const link = html`<a href="${hasComparison(view, situation) ? '#compare' : '#product'}">${words}</a>`
+  return html`${verdict.caveat} ${view.metadata === 'match' && link} ${verdict.sentLink}`
 }
