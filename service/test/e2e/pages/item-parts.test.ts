@@ -73,6 +73,33 @@ describe('the pages of items', () => {
     }
   })
 
+  it('have the style of each of their classes, as other pages do', async () => {
+    const classesIn = (css: string) =>
+      new Set([...css.matchAll(/\.([a-z][\w-]*)(?=[^{}]*\{)/g)].map(([, name]) => name))
+    const read = async (path: string) => (await world.get(path)).text()
+    const folder = /href="([^"]+)page\.css"/.exec(await read('/'))?.[1] ?? ''
+    const all = classesIn((await Promise.all(['page.css', 'lookup.css'].map((name) => read(folder + name)))).join('\n'))
+    for (const path of [
+      '/',
+      '/bulk',
+      '/check',
+      '/?find=XYZ-1',
+      '/token/4711',
+      await world.pathOf('claimed'),
+      await world.pathOf('chair'),
+    ]) {
+      const page = await read(path)
+      const sheets = [...page.matchAll(/<link rel="stylesheet" href="([^"]+)"/g)].map(([, sheet = '']) => read(sheet))
+      const loaded = classesIn((await Promise.all(sheets)).join('\n'))
+      const used = new Set([...page.matchAll(/ class="([^"]+)"/g)].flatMap(([, names = '']) => names.split(/\s+/)))
+      assert.deepEqual(
+        [...used].filter((name) => all.has(name) && !loaded.has(name)),
+        [],
+        path,
+      )
+    }
+  })
+
   it('load the typeface of a brand that has one, and no other font', async () => {
     const { pages } = world.components
     const bytes = new Uint8Array(randomBytes(40))
