@@ -192,12 +192,11 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   async function statusOf({ key, payment, fromBlock }: Settling): Promise<AuthorizationStatus> {
     const status = await chain.transferStatus(payment, fromBlock)
     if (status.kind !== 'earlier') return status
-    const own = await ledger.sentFor(key) // the row that was read before may not have it yet
-    const isOwn = own.transactions.includes(status.transaction)
+    const own = await ledger.sentFor(key, status.transaction) // the row that was read before may not have it yet
     // A remote facilitator may name a transaction of before. One that this service signed is younger, whatever the clock of the database says.
-    if (isOwn && own.isSigned) return { ...status, kind: 'paid' }
+    if (own.isSigned) return { ...status, kind: 'paid' }
     if ((await chain.timeOf(status.block)) + clockSkewSeconds < own.since) return { kind: 'spent' }
-    if (isOwn) return { ...status, kind: 'paid' }
+    if (own.transactions.includes(status.transaction)) return { ...status, kind: 'paid' }
     return own.transactions.length > 0 ? { kind: 'spent' } : status
   }
 

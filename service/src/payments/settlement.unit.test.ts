@@ -39,6 +39,7 @@ type World = {
   report?: SettlementReport
   /** Transactions that were sent for the payment. */
   sent?: readonly Hex[]
+  /** This service signed the one that the chain shows. */
   isSigned?: boolean
   /** Time of the block that has the transfer. */
   minedAt?: bigint
@@ -130,9 +131,9 @@ describe('a payment', () => {
     ['that a named one has paid long before is not', { status: earlier, sent: [hash], minedAt: came - 61n }, used],
     ['that another transaction has paid is not', { status: earlier, sent: [other] }, used],
     [
-      'that another one has paid is not, although ours is signed',
-      { status: earlier, sent: [other], isSigned: true },
-      used,
+      'that a transaction of ours has paid, which another one replaced, is sold',
+      { status: earlier, sent: [other], isSigned: true, minedAt: 0n },
+      sold,
     ],
     ['that was paid before and never sent is not', { status: earlier, report: unsent }, used],
     ['that was paid before and perhaps sent is undecided', { status: earlier }, pending],

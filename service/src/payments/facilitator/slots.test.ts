@@ -128,7 +128,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual([found?.settlement, found?.transaction], [slot.pk, slot.hashes[0]])
       for (const other of [ended, ...others]) assert.equal((await ledger().find(other))?.settlement, null)
       for (const one of elsewhere) assert.equal((await one.find(payment))?.settlement, null)
-      assert.deepEqual((await ledger().sentFor(payment)).transactions.includes(slot.hashes[0] ?? '0x'), true)
+      assert.ok((await ledger().sentFor(payment, slot.hashes[0] ?? '0x')).isSigned)
     })
 
     it('get nonces of their account and chain, past the gaps of lost ones', async () => {

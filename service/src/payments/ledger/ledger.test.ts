@@ -142,7 +142,7 @@ for (const { name, open, skip } of testDatabases()) {
       const [payment, other] = [await settling(), await settling()]
       const { transaction, answer, block } = paid('{"a":1}')
       await store.setTransaction(payment, transaction)
-      const known = await Promise.all([payment, other].map((key) => store.sentFor(key)))
+      const known = await Promise.all([payment, other].map((key) => store.sentFor(key, transaction)))
       assert.deepEqual(
         known.map(({ transactions }) => transactions),
         [[transaction], []],
@@ -153,7 +153,7 @@ for (const { name, open, skip } of testDatabases()) {
       await Promise.all([payment, other].map((key) => store.moved(key, moved)))
       const [row] = await store.settledIn(moved.block)
       assert.deepEqual([row?.nonce, row?.transaction], [payment.nonce, moved.transaction])
-      assert.deepEqual((await store.sentFor(other)).transactions, [])
+      assert.deepEqual((await store.sentFor(other, transaction)).transactions, [])
     })
 
     it('puts a moved payment to the mined transaction of this hash, and to no other', async () => {

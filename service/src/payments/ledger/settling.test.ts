@@ -106,29 +106,40 @@ for (const { name, open, skip } of testDatabases())
         for (const one of [payment, others]) assert.equal((await store.find(one))?.state, 'settling')
       })
 
-    it('have every transaction that was sent for them, and whether this service signed one', async () => {
+    it('have the transactions that were sent for them', async () => {
       const [remote, signed] = [await takeIn(store), await takeIn(store)]
-      assert.deepEqual((await store.sentFor(remote)).transactions, [])
-      await link(signed, 'pending')
       const named = randomHex(32)
+      const sentFor = async (payment: PaymentKey) => (await store.sentFor(payment, named)).transactions
+      assert.deepEqual(await sentFor(remote), [])
+      await link(signed, 'pending')
       await Promise.all([remote, signed].map((payment) => store.setTransaction(payment, named)))
       await store.setTransaction(remote, randomHex(32))
-      const sent = await Promise.all([remote, signed].map((payment) => store.sentFor(payment)))
-      assert.deepEqual(
-        sent.map(({ transactions, isSigned }) => [transactions, isSigned]),
-        [
-          [[named], false],
-          [[signed.nonce], true],
-        ],
-      )
+      assert.deepEqual([await sentFor(remote), await sentFor(signed)], [[named], [signed.nonce]])
       const replaced = randomHex(32)
       await opened.change(signed, `tx_hash = decode('${replaced.slice(2)}', 'hex')`)
-      assert.deepEqual((await store.sentFor(signed)).transactions, [signed.nonce, replaced])
+      assert.deepEqual(await sentFor(signed), [signed.nonce, replaced])
       const refused = await takeIn(store)
       await store.reject(refused, 'payment_rejected')
       await store.setTransaction(refused, named)
-      assert.deepEqual((await store.sentFor(refused)).transactions, [])
+      assert.deepEqual(await sentFor(refused), [])
     })
+
+    for (const state of ['pending', 'mined', 'lost'] as const)
+      it(`are paid by a transaction that this service signed for them, which is ${state}, and by no other`, async () => {
+        const payment = await takeIn(store)
+        const isSigned = async (transaction = payment.nonce) => (await store.sentFor(payment, transaction)).isSigned
+        assert.equal(await isSigned(), false)
+        await link(payment, state)
+        assert.deepEqual([await isSigned(), await isSigned(randomHex(32))], [true, false])
+        const older = `sent_at = sent_at - interval '1 day', mined_at = clock_timestamp() - interval '1 day'`
+        await opened.database.query(`update settlement set ${older}`)
+        assert.equal(await isSigned(), true)
+        // It was sent again.
+        await opened.change(payment, 'settlement = null')
+        assert.equal(await isSigned(), state === 'pending')
+        await opened.database.query('update settlement set sent_at = clock_timestamp(), mined_at = clock_timestamp()')
+        assert.equal(await isSigned(), true)
+      })
 
     it('are as old as the oldest one of their token', async () => {
       assert.equal(await store.oldestPending(), 0)

@@ -56,12 +56,21 @@ export function settlingStatements({ run, runOne, update, columns, holder }: Pay
       await update(key, 'tx_hash = $5', isUnknown, [hexToBytes(transaction)])
     },
 
-    /** Returns all transactions known to have been sent for a payment. `isSigned`: this service signed one. `since`: when it came (unix). */
-    async sentFor(key: PaymentKey): Promise<{ transactions: readonly Hex[]; isSigned: boolean; since: bigint }> {
+    /**
+     * Returns the transactions known to have been sent for a payment. `isSigned`: this service signed `transaction`, also one that counted as
+     * lost before the payment was sent again. `since`: when it came (unix).
+     */
+    async sentFor(
+      key: PaymentKey,
+      transaction: Hex,
+    ): Promise<{ transactions: readonly Hex[]; isSigned: boolean; since: bigint }> {
       const [row] = await runOne<{ hashes: readonly Uint8Array[]; isSigned: boolean; since: bigint }>(
         key,
-        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes, s.pk is not null as "isSigned",
-           extract(epoch from p.created_at)::bigint as since from payment p left join settlement s on s.pk = p.settlement where ${ofKey}`,
+        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes, extract(epoch from p.created_at)::bigint as since,
+           exists (select from settlement m where m.chain_id = $1 and $5 = any(m.hashes) and (m.pk = s.pk or m.state = 'pending'
+             or m.state = 'lost' and m.sent_at > p.created_at or m.state = 'mined' and m.mined_at > p.created_at)) as "isSigned"
+         from payment p left join settlement s on s.pk = p.settlement where ${ofKey}`,
+        [hexToBytes(transaction)],
       )
       const { hashes = [], isSigned = false, since = 0n } = row ?? {}
       return { transactions: hashes.map(bytesToHex), isSigned, since }

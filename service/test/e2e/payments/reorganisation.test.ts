@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes, type PrivateKeyAccount } from 'viem'
+import { bytesToHex, hexToBytes, toHex, type PrivateKeyAccount } from 'viem'
 import { createBook } from '../../../src/payments/book.ts'
 import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -186,6 +186,30 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     await assertBooked(payment)
     assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('that puts the first of two transactions of a payment into a block before it came: the buyer has the proof', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    const payment = await sign(await world.payer(price))
+    const snapshot = await world.rpc('evm_snapshot')
+    await world.mine(4)
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    const raw = await lastSent()
+    const { address } = world.facilitator
+    await world.rpc('anvil_dropAllTransactions', [])
+    await world.rpc('anvil_setNonce', [address, toHex((await world.transactions()) + 1)])
+    await until(async () => {
+      await world.mine(4)
+      return (await lastSent()) !== raw
+    })
+    await world.rpc('evm_revert', [snapshot])
+    await world.rpc('eth_sendRawTransaction', [raw])
+    await world.automine(true)
+    await world.mine()
+    const answer = await buySettled(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error, await charged()], [200, undefined, price])
     await gateway.close()
   })
 

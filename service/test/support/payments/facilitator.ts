@@ -1,5 +1,6 @@
 /** A facilitator behind a URL, with faults. It is the library's own over a plain viem-like signer, and what goes wrong on the way. */
 import type { ServerResponse } from 'node:http'
+import { keccak256, type Hex } from 'viem'
 import { serve } from '../http.ts'
 import { createLocalFacilitator } from '../../../src/payments/facilitator/local.ts'
 import { createPaymentChain } from '../../../src/payments/on-chain.ts'
@@ -28,8 +29,16 @@ export async function startFacilitator(world: GatewayWorld, demanded?: () => str
   const rpc = createRpcClient({ url: world.chainUrl })
   const chain = createPaymentChain({ rpc, asset: world.terms.asset })
   const { slots, terms } = world
-  /** The payments of another operator are none of its own. */
-  const assign: typeof slots.assign = (given, signIt) => slots.assign({ ...given, members: [] }, signIt)
+  /** The payments and transactions of another operator are in a database of its own. */
+  const assign: typeof slots.assign = async (given, signIt) => {
+    const hashes: Hex[] = []
+    const slot = await slots.assign({ ...given, members: [] }, async (nonce) => {
+      const { raw, hash } = await signIt(nonce)
+      hashes.push(hash)
+      return { raw, hash: keccak256(hash) }
+    })
+    return { ...slot, hashes }
+  }
   const log = createLog(() => {})
   const local = createLocalFacilitator({
     rpc,
