@@ -81,14 +81,14 @@ export function createCheckout(options: CheckoutOptions) {
     return within(chainMs, unanswered, chain.hasCode(payment.from))
   }
 
-  /** Returns 'retry' when another process is working on this payment, or has just stopped. */
-  function attempt(request: CheckoutRequest): Promise<Attempted> {
+  /** Returns 'retry' when another process is working on this payment or has just stopped, or another request for it has ended. */
+  async function attempt(request: CheckoutRequest): Promise<Attempted> {
     const name = paymentName(keyOf(request))
     const joined = underway.get(name)
-    if (joined !== undefined)
-      return isSameRequest(joined.request, request)
-        ? joinedOutcome(joined, request.closed)
-        : Promise.resolve(paymentFailure('payment_already_used'))
+    if (joined !== undefined) {
+      const outcome = await joinedOutcome(joined, request.closed)
+      return isSameRequest(joined.request, request) ? outcome : 'retry'
+    }
     const outcome = sell(request).finally(() => underway.delete(name))
     underway.set(name, { request, outcome })
     return outcome
