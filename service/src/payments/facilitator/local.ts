@@ -196,7 +196,9 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
 
   /** Returns whether a failure is the payer's. A payment also fails that an earlier transaction has paid, or that is mined too late. */
   async function isOfPayer(payment: Payment, block: BlockId): Promise<boolean> {
-    return (await chain.timeOf(block)) < payment.validBefore && !(await chain.isUsed(payment, 'latest'))
+    if ((await chain.timeOf(block)) >= payment.validBefore) return false
+    const { kind } = await chain.transferStatus(payment, block.number)
+    return kind === 'unused' || kind === 'expired' || kind === 'spent'
   }
 
   function toReport(payment: Payment, sent: Exclude<SendResult, 'rejected'>): SettlementReport {
