@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
@@ -23,6 +24,7 @@ const gateway = await world.open({ facilitator: { accounts: [world.facilitator],
 const holder = await world.payer(0n)
 
 const creation = creationOf(holder.address)
+const plain = createRpcClient({ url: world.chainUrl })
 
 const fund = async (address: Hex) => {
   await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address, amount: 3n * price }] })
@@ -142,6 +144,33 @@ describe('a wallet without code', () => {
     const [first = 0n, second = 0n] = (await Promise.all(sold.map(gasOf))).toSorted((a, b) => Number(b - a))
     assert.ok(first > 300_000n && second < 200_000n, `${first} and ${second} gas`)
     assert.equal(await charged(), 2n * price)
+  })
+
+  it('pays two gateways that deploy it at the same moment, and neither refuses it after that', async () => {
+    const owner = await world.payer(0n)
+    const from = await fund(predictWallet(factory, owner.address))
+    const wrapped = async () => {
+      const payment = await sign(owner, { from })
+      return { ...payment, signature: wrapSignature(payment.signature, factory, owner.address) }
+    }
+    // Their providers do not know what the other one has sent.
+    const rpc: RpcClient = (method, params = []) =>
+      plain(method, method === 'eth_call' && params[1] === 'pending' ? [params[0], 'latest'] : params)
+    const options = { rpc, facilitator: { accounts: [world.facilitator], walletFactories: [factory] } }
+    const gateways = [await world.open(options), await world.open(options)] as const
+    await world.automine(false)
+    const before = await world.transactions()
+    const answers = gateways.map(async ({ url }) => buySettled(url, token, await wrapped()))
+    await until(async () => Number(await world.rpc('eth_getBlockTransactionCountByNumber', ['pending'])) === 2)
+    await world.heal()
+    await world.mine()
+    const gas = (await Promise.all((await Promise.all(answers)).map(gasOf))).toSorted((a, b) => Number(b - a))
+    assert.ok((gas[1] ?? 0n) > 200_000n, `${gas} gas`)
+    assert.equal((await world.transactions()) - before, 2)
+    await fund(from)
+    for (const { url } of gateways) assert.equal((await buySettled(url, token, await wrapped())).status, 200)
+    assert.equal(await charged(), 4n * price)
+    for (const gateway of gateways) await gateway.close()
   })
 
   it('costs no deployment where the payer is an account', async () => {
