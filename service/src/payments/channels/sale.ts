@@ -111,6 +111,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (voucher.cumulative > spendable(before) + added) return paymentFailure('channel_underfunded')
     const proof = await attest(order)
     if (proof === null) return paymentFailure('asset_not_found')
+    if (closed.aborted) return abandoned
     const deposited = await deposit(request)
     if (deposited?.kind === 'error') return deposited
     const wasMade = deposited?.wasDelivered !== undefined
@@ -121,9 +122,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'
     }
-    if (closed.aborted && deposited === undefined) return abandoned
-    if (closed.aborted || channel === undefined)
-      return paymentFailure('settlement_pending', receiptOf(voucher, deposited))
+    if (channel === undefined) return paymentFailure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)
     const sale = { voucher, price: terms.price, requestHash, tokenId: order.tokenId, answer, fromBlock }
@@ -208,12 +207,15 @@ export function createChannelSales(options: ChannelSalesOptions) {
     return channel
   }
 
-  /** Settles the deposit that comes with a voucher, once. It is a payment of its own: its outcome does not depend on this sale. */
-  async function deposit({ voucher, order, until, closed }: VoucherRequest) {
+  /**
+   * Settles the deposit that comes with a voucher, once. It is a payment of its own: its outcome does not depend on this sale. It costs gas, so
+   * that the sale goes on after its client has hung up.
+   */
+  async function deposit({ voucher, order, until }: VoucherRequest) {
     if (voucher.deposit === undefined) return undefined
     const requestHash = createHash('sha256').update(`deposit ${voucher.channelId}`).digest('hex')
     const presented = { payment: voucher.deposit, accepted: voucher.accepted }
-    return deposits.buy({ presented, order: { ...order, requestHash }, until, closed })
+    return deposits.buy({ presented, order: { ...order, requestHash }, until, closed: new AbortController().signal })
   }
 
   /** Waits until the provider shows the deposit that was mined. One that an earlier request made is shown by all but a lagging one. */

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { hexToBytes } from 'viem'
+import { voucherDigest } from '../../../src/payments/channels/channel.ts'
 import {
   buyThrough,
+  channelHeader,
   channelOf,
   depositPayload,
   installChannels,
@@ -11,6 +13,7 @@ import {
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { startGatewayWorld, price, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
 const deposit = 100n * price
@@ -97,6 +100,31 @@ describe('a payment channel', () => {
     const again = await buyThrough(late.url, token, payload)
     assert.deepEqual([again.status, [again.text], await charged()], [200, sold, 2n * price])
     await late.close()
+  })
+
+  it('is charged although its client hangs up while the deposit is on its way, which costs gas', async () => {
+    const payer = await world.payer(deposit)
+    const own = channelOf(payer.address, authorizer.address)
+    const payload = await depositPayload(payer, own, { amount: deposit, sum: price })
+    const leaving = new AbortController()
+    await world.automine(false)
+    const sent = fetch(`${gateway.url}/verify`, {
+      method: 'POST',
+      headers: channelHeader(payload),
+      body: JSON.stringify({ assetId: String(token) }),
+      signal: leaving.signal,
+    })
+    const isOnItsWay = `select from payment where kind = 'deposit' and state = 'settling' and tx_hash is not null`
+    await until(async () => (await world.database.query(isOnItsWay)).length > 0)
+    leaving.abort()
+    await assert.rejects(sent)
+    await world.heal()
+    await world.mine()
+    await until(async () => (await world.channels.find(own.id))?.charged === price)
+    const undelivered = async () =>
+      (await world.store.find({ payer: own.payer, nonce: voucherDigest(own.id, price) }))?.undelivered
+    await until(undelivered)
+    assert.equal((await buyThrough(gateway.url, token, payload)).status, 200)
   })
 
   it('sells up to the last unit of its deposit, and with a new one up to the last unit of both', async () => {
