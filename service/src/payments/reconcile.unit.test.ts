@@ -1,9 +1,11 @@
 /** A pass of the reconciler beside a provider that contradicts the others (spec §4.8). */
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { toHex } from 'viem'
 import { createLog } from '../lib/log.ts'
+import { formatPayload } from './ledger/table.ts'
 import { createReconciler } from './reconcile.ts'
+import type { Payment } from './x402/payment.ts'
 
 const hash = toHex(7, { size: 32 })
 const block = { number: 7n, hash, age: 10 }
@@ -93,5 +95,154 @@ describe('looks that are hours or minutes apart', () => {
     ticks += 3_600_000
     assert.deepEqual(await pass(), ['rejected', 'prune'])
     await reconciler[Symbol.asyncDispose]()
+  })
+})
+
+const account = toHex(8, { size: 20 })
+const payment = {
+  from: account,
+  to: account,
+  value: 10n,
+  validAfter: 0n,
+  validBefore: 1n,
+  nonce: hash,
+  signature: '0x12',
+}
+const row = { payer: account, nonce: hash, payload: formatPayload(payment as Payment), proof: '{}', fromBlock: 1n }
+const key = { payer: account, nonce: hash }
+
+type Status = { readonly kind: string }
+type World = {
+  /** What the chain says of the payment, look by look. */
+  statuses?: Status[]
+  rows?: readonly object[]
+  isRemovedAlready?: boolean
+  outcome?: string
+  paidLater?: object
+  pruned?: number[]
+  isCanonical?: boolean
+  /** Seconds since the payment ended. */
+  age?: number
+}
+
+/** A reconciler beside one block and one payment in it, with what its passes did. */
+function openPayment(t: TestContext, world: World) {
+  const did: unknown[] = []
+  let ticks = 0
+  t.mock.method(performance, 'now', () => ticks)
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const own = { ...block, age: world.age ?? block.age, hasRemoved: false }
+  const { statuses = [], rows = [row], outcome = 'proof', pruned = [] } = world
+  const ledger = {
+    adopt: async () => (world.outcome === undefined ? [] : rows),
+    recentBlocks: async (seconds: number) => (did.push(`blocks of ${seconds} s`), [own]),
+    settledIn: async () => rows,
+    rejected: async () => (world.paidLater === undefined ? [] : rows),
+    removedLately: async () => [],
+    moved: async (...given: unknown[]) => did.push(['moved', ...given]),
+    removed: async () => (did.push('removed'), world.isRemovedAlready !== true),
+    prune: async () => (did.push('prune'), pruned.shift() ?? 0),
+  }
+  const isCanonical = async () => (did.push('look'), world.isCanonical ?? false)
+  const reconciler = createReconciler({
+    ledger,
+    slots: { minedIn: async () => [], orphaned: async () => {}, lostButPaid: async () => (did.push('lost'), []) },
+    facilitator: {
+      adopt: async () => {},
+      settle: async (_payment: unknown, settlement: unknown) => did.push(`settle ${String(settlement)}`),
+    },
+    settlement: {
+      own: () => [],
+      statusOf: async () => statuses.shift(),
+      settle: async () => ({ kind: outcome }),
+      findPaidLater: async () => world.paidLater,
+    },
+    chain: { isCanonical, heads: { isClockRight: () => true } },
+    rpc: async () => null,
+    log: createLog((line) => {
+      const { level, event } = JSON.parse(line) as Record<'level' | 'event', string>
+      did.push(`${level}: ${event}`)
+    }),
+    count: (what: string) => did.push(what),
+    intervalMs: 1_000,
+    paidDays: 3_650,
+  } as unknown as Parameters<typeof createReconciler>[0])
+  return {
+    async pass(): Promise<unknown[]> {
+      did.length = 0
+      await reconciler.pass()
+      return did.filter((one) => !/^look$|^prune$|^blocks|^lost$/.test(String(one)))
+    },
+    /** Runs the pass of the timer when so many seconds have passed. Nothing in it waits. */
+    async after(seconds: number): Promise<unknown[]> {
+      did.length = 0
+      own.age += seconds
+      ticks += seconds * 1_000
+      t.mock.timers.tick(1_000)
+      await new Promise(setImmediate)
+      return did
+    },
+  }
+}
+
+describe('a payment in a block that is no longer in the chain', () => {
+  const [paid, unused] = [{ kind: 'paid', transaction: hash }, { kind: 'unused' }]
+  const again = ['warn: a reorganisation removed a payment; it is submitted again', 'settle null']
+  const lost = 'error: a reorganisation removed a payment'
+  for (const [what, statuses, expected] of [
+    ['is moved where it is in another one', [paid], [['moved', key, paid]]],
+    ['is submitted again, and moved', [unused, paid], [...again, ['moved', key, paid]]],
+    ['is no revenue where it cannot be submitted now', [unused, unused], [...again, 'removed', lost]],
+    ['is no revenue once it has expired', [{ kind: 'expired' }], ['removed', `${lost} for good`]],
+    ['is no revenue where its nonce has another use', [{ kind: 'spent' }], ['removed', `${lost} for good`]],
+    ['stays as it is where the chain does not show it', [{ kind: 'unknown' }], []],
+    ['stays as it is where another transaction may have paid it', [{ kind: 'earlier' }], []],
+  ] as const)
+    it(what, async (t) => assert.deepEqual(await openPayment(t, { statuses: [...statuses] }).pass(), expected))
+
+  it('is logged once', async (t) => {
+    const opened = openPayment(t, { statuses: [{ kind: 'spent' }], isRemovedAlready: true })
+    assert.deepEqual(await opened.pass(), ['removed'])
+  })
+})
+
+describe('a payment that no process works on', () => {
+  it('counts as reconciled where it is sold, and one that cannot be read keeps no other waiting', async (t) => {
+    const rows = [{ ...row, proof: null }, row]
+    const expected = ['error: a payment of the ledger cannot be read', 'reconciled']
+    assert.deepEqual(await openPayment(t, { rows, outcome: 'proof', isCanonical: true }).pass(), expected)
+  })
+
+  it('does not count where it is still not sold', async (t) => {
+    assert.deepEqual(await openPayment(t, { outcome: 'error', isCanonical: true }).pass(), [])
+  })
+
+  it('counts as reconciled where it was rejected, and is paid', async (t) => {
+    assert.deepEqual(await openPayment(t, { paidLater: {}, isCanonical: true }).pass(), ['reconciled'])
+  })
+})
+
+describe('the passes of a reconciler', () => {
+  it('look at a block after 8, 30 and 110 seconds, and back to the last pass', async (t) => {
+    const { after } = openPayment(t, { isCanonical: true, age: 0 })
+    const rest = ['lost', 'prune']
+    assert.deepEqual(await after(7), ['blocks of 727 s', ...rest])
+    assert.deepEqual(await after(1), ['blocks of 121 s', 'look'])
+    assert.deepEqual(await after(21), ['blocks of 141 s'])
+    assert.deepEqual(await after(1), ['blocks of 121 s', 'look'])
+    assert.deepEqual(await after(80), ['blocks of 200 s', 'look'])
+    assert.deepEqual(await after(7_090), ['blocks of 7200 s', 'lost', 'prune'])
+  })
+
+  it('look at ended payments every five minutes, and prune every hour, or a minute after a full pruning', async (t) => {
+    const { after } = openPayment(t, { isCanonical: true, age: 200, pruned: [10_000, 9_999] })
+    const did = async (seconds: number) => (await after(seconds)).filter((one) => one === 'lost' || one === 'prune')
+    assert.deepEqual(await did(0), ['lost', 'prune'])
+    assert.deepEqual(await did(59), [])
+    assert.deepEqual(await did(1), ['prune'])
+    assert.deepEqual(await did(239), [])
+    assert.deepEqual(await did(1), ['lost'])
+    assert.deepEqual(await did(3_359), ['lost'])
+    assert.deepEqual(await did(1), ['prune'])
   })
 })
