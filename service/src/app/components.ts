@@ -93,7 +93,7 @@ export type Components = StoreComponents & {
   readonly historyRows: HistoryStore
   readonly classes: ClassStore
   /** GraphQL lists are read from here: the replica where there is one, else the database itself. */
-  readonly lists: Pick<ReadReplica, 'database' | 'start' | 'close'> & {
+  readonly lists: Pick<ReadReplica, 'over' | 'start' | 'close'> & {
     readonly stats: ReadReplica['stats'] | undefined
   }
   readonly issuerName: string
@@ -299,7 +299,7 @@ const demoTokens = Array.from({ length: 16 }, (_token, index) => BigInt(index + 
 
 function openLists({ store: { readUrl: url }, roles }: Config, database: Database, log: Log): Components['lists'] {
   if (url === null || !roles.has('graphql'))
-    return { database, stats: undefined, start: () => {}, close: async () => {} }
+    return { over: (view) => view(database), stats: undefined, start: () => {}, close: async () => {} }
   return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
 }
 

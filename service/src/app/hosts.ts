@@ -44,6 +44,7 @@ import type { OnUpgrade } from '../http/listener.ts'
 import { identified } from '../http/request.ts'
 import { withDocument } from '../http/static-document.ts'
 import { ofContract, wholeIndex } from '../index/contract.ts'
+import type { IndexDatabase } from '../index/steps.ts'
 import { refreshAssetItem } from '../index/assets/registrations.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
 import type { Log } from '../lib/log.ts'
@@ -252,12 +253,11 @@ const indexWaitMs = 2_000
 async function openGraphql({ config, components, limits, metrics, log }: Opening): Promise<OpenHost> {
   const { database, apiKeys, reader, indexer, lists } = components
   const contract = components.contract.toLowerCase() as Hex
-  const storesOf = (from: typeof database | typeof lists.database) => {
-    const own = ofContract(from, contract)
-    return liveStores(indexStores(own, wholeIndex(own)), reader)
-  }
-  const whole = wholeIndex(ofContract(database, contract))
-  const stores = storesOf(database)
+  const own = (from: IndexDatabase) => ofContract(from, contract)
+  const wholeOf = (from: IndexDatabase) => wholeIndex(own(from))
+  const whole = wholeOf(database)
+  const stores = liveStores(indexStores(own(database), whole), reader)
+  const listStores = liveStores(indexStores(lists.over(own), lists.over(wholeOf)), reader)
   lists.start()
   const keys = await components.attestationKeys()
   const outbox = outboxStore(database)
@@ -304,7 +304,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
-    createContext: contextFactory(stores, storesOf(lists.database), refusalNotes(database, log), turns),
+    createContext: contextFactory(stores, listStores, refusalNotes(database, log), turns),
     formatError: createFormatError(log),
     authenticate: authenticateBy({ components, limits, log }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),

@@ -209,7 +209,7 @@ const counters: Readonly<Record<string, Metric>> = {
     ({ limits }) => one(limits?.local),
   ],
   touchstone_list_reads_total: [
-    'Statements of GraphQL lists by the database that answered them; only where DATABASE_READ_URL is set.',
+    'Reads of GraphQL lists by the database that answered them; only where DATABASE_READ_URL is set.',
     ({ replica }) => each(replica?.reads, 'database'),
     'database',
   ],

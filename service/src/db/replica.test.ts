@@ -13,9 +13,11 @@ describe('a read replica', () => {
     const lists = createReadReplica({ primary, open: () => openEmptyPglite(), log: createLog(() => {}) })
     lists.start()
     await until(() => lists.stats().up)
-    const refused = lists.database.transaction(async () => {
-      throw new Error('the block is not canonical')
-    })
+    const refused = lists
+      .over((own) => own)
+      .transaction(async () => {
+        throw new Error('the block is not canonical')
+      })
     await assert.rejects(refused, /the block is not canonical/)
     assert.equal(lists.stats().up, true)
     await lists.close()

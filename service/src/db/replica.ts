@@ -6,6 +6,7 @@ import { withDeadline } from '../lib/async/deadline.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { memoize } from '../lib/memoize.ts'
 import type { Database } from './database.ts'
 import { isLockTimeout, isTimeout } from './errors.ts'
 import { isOneDatabase, OtherDatabaseError } from './postgres/identity.ts'
@@ -104,13 +105,16 @@ export function createReadReplica({
     return from(primary)
   }
 
-  const lists: ListDatabase = {
-    dialect: primary.dialect,
-    query: (text, values) => read((database) => database.query(text, values)),
-    transaction: (run) => read((database) => database.transaction(run)),
-  }
   return {
-    database: lists,
+    /** Returns the database for lists. All that `view` asks for one of its reads comes from the same of the two databases. */
+    over(view: (database: ListDatabase) => ListDatabase): ListDatabase {
+      const viewOf = memoize(view, { max: 2 })
+      return {
+        dialect: primary.dialect,
+        query: (text, values) => read((database) => viewOf(database).query(text, values)),
+        transaction: (run) => read((database) => viewOf(database).transaction(run)),
+      }
+    },
     stats: (): ReplicaStats => ({ up: state === 'up', reads: { ...reads } }),
     /** Begins to check the replica; until then the first database answers. */
     start: () => void (checking ??= keepChecking()),
