@@ -1,7 +1,7 @@
 /**
  * The registry of tags and their batches (spec §4.4–4.6). A tag row says which chip in which epoch carries which token. The newest epoch
- * counts; registering it closes the former ones, so that none of their URLs verifies any more. `items.ts` holds the item of a token:
- * a row with an item registers it there.
+ * counts; registering it closes the former ones, so that no unused URL of theirs verifies. `items.ts` holds the item of a token: a row
+ * with an item registers it there.
  */
 import { type Actor, auditText } from '../db/audit.ts'
 import type { Sql } from '../db/database.ts'
