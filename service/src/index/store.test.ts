@@ -119,6 +119,42 @@ for (const { name, open, skip } of testDatabases())
   })
 
 for (const { name, open, skip } of testDatabases())
+  describe(`the offers of a product that the index lacks, in ${name}`, { skip }, () => {
+    it('are in no list, and come with its mint as if it had never lacked', async () => {
+      await using database = await open()
+      const step = await indexSteps(database)
+      await database.query('update index_cursor set fed_epoch = epoch, fed_since = to_timestamp(0)')
+      const parties = { tokenId: '1', from: alice, to: alice, nonce: 1, data: hashOf(0n) } as const
+      const offered = { kind: eventKinds.TransferInitiated, ...parties, expiry: 1_800_000_100n }
+      await step(2, [...minted(2n), offered])
+      const transfers = transferStore(database, { now: () => 1_800_000_000_000 })
+      const listed = async () => {
+        const page = await transfers.page({ tokenId: null, status: null, after: null, backward: false, limit: 9 })
+        assert.equal(await transfers.count({ tokenId: null, status: null }), page.length)
+        assert.deepEqual(await transfers.byIds(page.map(({ id }) => id)), page)
+        return page.map(({ id, status }) => `${id} ${status}`)
+      }
+      assert.deepEqual(await listed(), [])
+      await step(3, [{ kind: eventKinds.AssetResold, ...parties }])
+      assert.deepEqual(await listed(), [])
+      const at = { blockNumber: 1n, blockHash: hashOf(1n), transactionHash: hashOf(11n), timestamp: 1_800_000_001n }
+      const lost = minted(1n).map((event, logIndex) => ({ ...noMembers, ...event, ...at, logIndex }))
+      const store = indexStore(database)
+      const epoch = (await store.lead(alice))?.epoch ?? -1n
+      assert.ok(await store.repair(epoch, { at: { number: 3n, hash: hashOf(3n) }, lost, forged: [], tokens: ['1'] }))
+      assert.deepEqual(await listed(), ['1-1 CONFIRMED'])
+      const rows = await database.query<{ status: string }>(
+        `select payload->>'id' || ' ' || (payload->>'status') as status from outbox
+         where kind = 'TRANSFER' and retracts is null and not retracted order by seq`,
+      )
+      assert.deepEqual(
+        rows.map(({ status }) => status),
+        ['1-1 PENDING', '1-1 CONFIRMED'],
+      )
+    })
+  })
+
+for (const { name, open, skip } of testDatabases())
   describe(`the sums of brands in ${name}`, { skip }, () => {
     it('become one row of each brand, some brands in each turn', async () => {
       await using database = await open()
