@@ -117,6 +117,18 @@ describe('the chain over one provider', () => {
     assert.equal((await source.head()).number, (await headOf(anvil)).number - 2n)
   })
 
+  for (const blockTag of ['safe', 'finalized'] as const)
+    it(`is unavailable, soon, where the provider never knows the ${blockTag} block, and takes that of another one`, async () => {
+      for (const name of ['null-result', 'not-canonical', 'too-wide'] as const) {
+        const { source, lines } = sourceOver([first.url], { blockTag, ...patient })
+        const both = sourceOver([first.url, second.url], { blockTag, ...patient }).source
+        first.set({ name, when: (_method, [tag]) => tag === blockTag })
+        for (let asked = 0; asked < 7; asked += 1) await assert.rejects(source.head(), isUnavailable)
+        assert.match(lines.join(), /"read":"head"/)
+        assert.ok((await both.head()).number < (await headOf(anvil)).number)
+      }
+    })
+
   it('is unavailable after it was closed', async () => {
     const { source } = sourceOver([first.url])
     await source.head()
