@@ -109,6 +109,11 @@ describe('a history of which the log of one change was missed', () => {
     assert.equal(await asked({ record, metadataHash: null }), 'INDEX_MISMATCH')
   })
 
+  it('is not available without the mint, although the other events lead to the record', async () => {
+    const events = [eventAt(0, { kind: eventKinds.Transfer, to: owner }), ...rows.slice(1)]
+    assert.equal(await asked({ record, metadataHash: hashOf(2n) }, { events }), 'INDEX_MISMATCH')
+  })
+
   it('is not available from an index behind the block or on another branch, without its mint, or in part', async () => {
     const asset = { record, metadataHash: hashOf(2n) }
     const at = (event: Partial<AssetEvent>) => ({ events: [...rows, eventAt(4, { flags: 2, ...event })] })
