@@ -183,9 +183,9 @@ describe('GET /api/asset/ over a raw socket', () => {
       assert.deepEqual([status, (JSON.parse(body) as { token_id: string }).token_id], [200, id])
     })
 
-  it('answers 404 for a slash behind an id, without a redirect', async () => {
+  it('answers 400 for a slash behind an id, without a redirect', async () => {
     const { status, head } = await raw('/api/asset/2/')
-    assert.equal(status, 404)
+    assert.equal(status, 400)
     assert.doesNotMatch(head, /^location:/im)
   })
 

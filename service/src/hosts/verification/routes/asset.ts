@@ -31,11 +31,12 @@ export type AssetRoutes = {
 
 export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts, proofs, limiter }: AssetRoutes): void {
   readRoute(app, helpers, { prefix: assetPrefix, limiter, reject: codedFailure }, async (c, headers, quota) => {
-    const [segment = '', ...rest] = c.req.path.slice(assetPrefix.length).split('/', 4)
+    const path = c.req.path.slice(assetPrefix.length)
+    const segment = path.replace(/\/proof$/, '')
     const tokenId = parseTokenIdSegment(segment)
     if (tokenId === null) throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
-    if (rest.length === 0) return assetResponse(verdicts, tokenId, c.req.header('if-none-match'), quota)
-    if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, headers)
+    if (segment === path) return assetResponse(verdicts, tokenId, c.req.header('if-none-match'), quota)
+    if (proofs !== undefined) return proofResponse(proofs, tokenId, headers)
     return errorResponse(404, nothingHere, headers)
   })
 }
