@@ -116,6 +116,13 @@ describe('the documentation', () => {
   }
 })
 
+// Pasted into a shell, such a line sets nothing: the & of a URL ends the command there.
+it('marks the lines of a settings file as ini, and not as commands', () => {
+  for (const { path } of pages)
+    for (const [, block = ''] of readFileSync(fileOf(path), 'utf8').matchAll(/^```sh\n([^]*?)^```/gm))
+      assert.doesNotMatch(block, /^[A-Z_]+=\S+$/m, path)
+})
+
 /** Replaces the host of a URL, also as did:web has it. */
 function named(text: string, url: string, name: string): string {
   const [from, to] = [new URL(url).host, new URL(name).host]
