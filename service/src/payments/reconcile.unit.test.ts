@@ -148,7 +148,7 @@ function openPayment(t: TestContext, world: World) {
     ledger,
     slots: { minedIn: async () => [], orphaned: async () => {}, lostButPaid: async () => (did.push('lost'), []) },
     facilitator: {
-      adopt: async () => {},
+      adopt: async () => void did.push('adopt'),
       settle: async (_payment: unknown, settlement: unknown) => did.push(`settle ${String(settlement)}`),
     },
     settlement: {
@@ -171,7 +171,7 @@ function openPayment(t: TestContext, world: World) {
     async pass(): Promise<unknown[]> {
       did.length = 0
       await reconciler.pass()
-      return did.filter((one) => !/^look$|^prune$|^blocks|^lost$/.test(String(one)))
+      return did.filter((one) => !/^adopt$|^look$|^prune$|^blocks|^lost$/.test(String(one)))
     },
     /** Runs the pass of the timer when so many seconds have passed. Nothing in it waits. */
     async after(seconds: number): Promise<unknown[]> {
@@ -226,12 +226,12 @@ describe('the passes of a reconciler', () => {
   it('look at a block after 8, 30 and 110 seconds, and back to the last pass', async (t) => {
     const { after } = openPayment(t, { isCanonical: true, age: 0 })
     const rest = ['lost', 'prune']
-    assert.deepEqual(await after(7), ['blocks of 727 s', ...rest])
-    assert.deepEqual(await after(1), ['blocks of 121 s', 'look'])
-    assert.deepEqual(await after(21), ['blocks of 141 s'])
-    assert.deepEqual(await after(1), ['blocks of 121 s', 'look'])
-    assert.deepEqual(await after(80), ['blocks of 200 s', 'look'])
-    assert.deepEqual(await after(7_090), ['blocks of 7200 s', 'lost', 'prune'])
+    assert.deepEqual(await after(7), ['adopt', 'blocks of 727 s', ...rest])
+    assert.deepEqual(await after(1), ['adopt', 'blocks of 121 s', 'look'])
+    assert.deepEqual(await after(21), ['adopt', 'blocks of 141 s'])
+    assert.deepEqual(await after(1), ['adopt', 'blocks of 121 s', 'look'])
+    assert.deepEqual(await after(80), ['adopt', 'blocks of 200 s', 'look'])
+    assert.deepEqual(await after(7_090), ['adopt', 'blocks of 7200 s', 'lost', 'prune'])
   })
 
   it('look at ended payments every five minutes, and prune every hour, or a minute after a full pruning', async (t) => {

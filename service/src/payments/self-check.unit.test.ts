@@ -1,8 +1,9 @@
 /** The gateway's checks of itself. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { domainSeparator, type Hex } from '@touchstone/verdict'
-import { encodeAbiParameters, encodeFunctionData, toHex } from 'viem/utils'
+import { encodeAbiParameters, encodeFunctionData, keccak256, toHex } from 'viem/utils'
 import { RpcError } from '../chain/rpc/answer.ts'
 import { NoDataError } from '../chain/rpc/contract.ts'
 import { createLog } from '../lib/log.ts'
@@ -36,6 +37,8 @@ type Chain = Partial<{
   fails: string
   /** The answer of every contract. */
   refusal: Error
+  /** The role that every account holds. */
+  role: Hex
 }>
 
 /** Returns the options of a gateway that is right, but for these changes. */
@@ -52,7 +55,9 @@ function optionsFor(chain: Chain = {}, changed: Partial<Options> = {}, lines: st
     eth_getTransactionCount: () => '0x0',
     eth_getCode: (address: Hex) => (address === signer || address === chain.missing ? '0x' : '0x12'),
     eth_getBalance: (address: Hex) => toHex(chain.balances?.[address] ?? (address === signer ? 0n : ether)),
-    eth_call: ({ data }: { data: Hex }) => results[data.slice(0, 10) as Hex]?.() ?? toHex(0n, { size: 32 }),
+    // The first argument of hasRole is the role.
+    eth_call: ({ data }: { data: Hex }) =>
+      results[data.slice(0, 10) as Hex]?.() ?? toHex(chain.role?.slice(2) === data.slice(10, 74), { size: 32 }),
   }
   return {
     rpc: async (method, [given] = []) => {
@@ -169,6 +174,28 @@ describe('the checks of a gateway', () => {
       )
       assert.equal(selfCheck.ready(), state !== 'wrong')
     })
+
+  it('reject an attestation key that is an account of the facilitator, or signs claims', async () => {
+    for (const options of [
+      { facilitatorAddresses: [...payers, signer] },
+      { terms: { ...withChannels, channels: { ...channels, receiverAuthorizers: [payTo, signer] as const } } },
+    ]) {
+      using selfCheck = createSelfCheck(optionsFor({}, options))
+      await selfCheck.run()
+      assert.equal(selfCheck.results().get('signer')?.state, 'wrong')
+    }
+  })
+
+  it('reject an attestation key that holds any role of the contract', async () => {
+    const source = readFileSync(new URL('../../../contracts/src/Lifecycle.sol', import.meta.url), 'utf8')
+    const roles = [...source.matchAll(/keccak256\("(\w+_ROLE)"\)/g)].map(([, name = '']) => keccak256(toHex(name)))
+    assert.ok(roles.length > 5)
+    for (const role of [...roles, toHex(0n, { size: 32 })]) {
+      using selfCheck = createSelfCheck(optionsFor({ role }))
+      await selfCheck.run()
+      assert.equal(selfCheck.results().get('signer')?.state, 'wrong', role)
+    }
+  })
 
   it('note the ether of each account, and leave out what is not offered', async () => {
     const noted: unknown[] = []
