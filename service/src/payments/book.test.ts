@@ -101,6 +101,7 @@ for (const { name, open, skip } of testDatabases())
         return numbers(rows)
       }
       assert.deepEqual(await exported({}), [1, 2, 3, 4, 5])
+      assert.deepEqual(await exported({ since: first }), [1, 2, 3, 4, 5])
       assert.deepEqual(await exported({ outcome: 'removed' }), [4])
       assert.deepEqual(await exported({ payer: bob }), [2, 4])
       assert.deepEqual(await exported({ since: first + hour, until: first + 2 * hour }), [2, 3])

@@ -107,7 +107,7 @@ export function createBook(
       ])
     },
 
-    /** Yields the payments that ended within the span, oldest first, in pages. */
+    /** Yields the payments that ended within the span, oldest first, in pages. The last one may be empty. */
     async *pages({ outcome, payer, since, until }: Filter): AsyncGenerator<BookRow[]> {
       const state = outcome === undefined ? '' : `${conditions[outcome]} and`
       let [time, pk] = [toTime(since, -Infinity), -1n]
@@ -117,7 +117,7 @@ export function createBook(
              and p.settled_at < $6 order by p.settled_at, p.pk limit ${rowsPerPage}`,
           [payer ? hexToBytes(payer) : null, time, pk, toTime(until, Infinity)],
         )
-        if (page.length > 0) yield page
+        yield page
         const last = page.at(-1)
         if (last === undefined || page.length < rowsPerPage) return
         time = last.time

@@ -73,3 +73,110 @@ describe('a payment that comes for two assets at once', () => {
     assert.deepEqual(await Promise.all(answers), ['proof of 8', 'payment_already_used', 'proof of 8'])
   })
 })
+
+describe('a payment whose payer has an undelivered proof for the same request', () => {
+  type Changed = Readonly<{
+    payment?: object
+    row?: object
+    chain?: object
+    accepts?: boolean
+    verifies?: boolean
+    identify?: boolean
+  }>
+
+  /** Buys beside that proof. Returns the answer, what was noted, and whether the response will end the mark. */
+  async function buy({ payment: own, row, chain, accepts = true, verifies = true, identify = true }: Changed) {
+    const noted: unknown[] = []
+    let isMarked = true
+    const earlier = toHex(5, { size: 32 })
+    const stored = { ...payment, nonce: earlier }
+    const { order, ...rest } = requestFor(9n)
+    const { requestHash } = order
+    const found = {
+      payer,
+      nonce: earlier,
+      requestHash,
+      state: 'done',
+      answer: 'earlier',
+      undelivered: true,
+      isOther: true,
+      ...row,
+    }
+    const checkout = createCheckout({
+      ledger: {
+        find: async (key: object) =>
+          isMarked && 'requestHash' in key ? { payload: formatPayload(stored), ...found } : undefined,
+        insert: async () => true,
+        identify: async (_row: object, ...names: string[]) => (noted.push(...names), identify),
+        setUndelivered: async (_row: object, is: boolean) => {
+          isMarked = is
+          noted.push(is)
+        },
+        adopt: async () => [],
+      },
+      chain: {
+        heads: {
+          headOnTime: async () => ({ number: 7n }),
+          head: async () => ({ timestamp: seconds }),
+          requireClock: async () => {},
+        },
+        isUsed: async () => false,
+        acceptsSignature: async () => accepts,
+        ...chain,
+      },
+      facilitator: { verify: async () => (verifies ? { ok: true } : { ok: false, error: 'invalid_signature' }) },
+      attest: async (_order: object, body?: string) => body ?? 'new',
+      settlement: {
+        isRunning: () => false,
+        settle: async ({ proof, key }: { proof: string; key: object }) => ({ kind: 'proof', body: proof, key }),
+        findPaidLater: async () => undefined,
+      },
+      terms: { price: 10n, payTo, asset },
+      count: () => {},
+      log: createLog(() => {}),
+      now: () => Number(seconds) * 1_000,
+    } as unknown as Parameters<typeof createCheckout>[0])
+    const outcome = await checkout.buy({ ...rest, order, presented: { payment: { ...payment, ...own } } })
+    return outcome.kind === 'proof' ? [outcome.body, outcome.delivers?.nonce === earlier, ...noted] : [outcome.error]
+  }
+
+  const name = `nonce:${payment.nonce.slice(2)}`
+  const deposit = { config: {}, salt: '0x' }
+  for (const [what, changed, expected] of [
+    ['gets that, and is bound to it', {}, ['earlier', true, name]],
+    [
+      'gets that without an end of the mark where it was delivered',
+      { row: { undelivered: false } },
+      ['earlier', false, name],
+    ],
+    [
+      'gets that where its wallet cannot be asked, and the facilitator takes it',
+      { accepts: false },
+      ['earlier', true, name],
+    ],
+    ['is refused where nobody takes its signature', { accepts: false, verifies: false }, ['invalid_signature']],
+    ['is refused where it is for another seller', { payment: { to: asset } }, ['recipient_mismatch']],
+    ['is refused where it has expired by this clock', { payment: { validBefore: seconds } }, ['authorization_expired']],
+    [
+      'is sold anew where it has expired by the time of the chain',
+      {
+        chain: {
+          heads: { headOnTime: async () => ({ number: 7n }), head: async () => ({ timestamp: seconds + 60n }) },
+        },
+      },
+      ['new', false],
+    ],
+    ['is sold anew where its nonce is used', { chain: { isUsed: async () => true } }, ['new', false]],
+    ['does not get the proof of another request', { row: { requestHash: 'ff' } }, ['payment_already_used']],
+    ['gets the stored one as it is where its identifier finds it', { row: { isOther: false } }, ['earlier', true]],
+  ] as const)
+    it(what, async () => assert.deepEqual(await buy(changed), expected))
+
+  it('into a channel is not bound to that', async () => {
+    assert.deepEqual(await buy({ payment: { to: asset, deposit } }), ['earlier', true])
+  })
+
+  it('is sold anew where the proof has answered as many as it can, whose mark ends', async () => {
+    assert.deepEqual(await buy({ identify: false }), ['new', false, name, false])
+  })
+})

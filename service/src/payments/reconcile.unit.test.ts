@@ -4,6 +4,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { toHex } from 'viem'
 import { createLog } from '../lib/log.ts'
 import { formatPayload } from './ledger/table.ts'
+import type { Receipt } from './facilitator/tracker.ts'
 import { createReconciler } from './reconcile.ts'
 import type { Payment } from './x402/payment.ts'
 
@@ -118,11 +119,15 @@ type World = {
   rows?: readonly object[]
   isRemovedAlready?: boolean
   outcome?: string
-  paidLater?: object
+  paidLater?: object | undefined
   pruned?: number[]
   isCanonical?: boolean
   /** Seconds since the payment ended. */
   age?: number
+  hasRemoved?: boolean
+  /** The block in which the chain has the transaction, if any. It is a lost one, or one of the block. */
+  receiptIn?: string
+  lost?: boolean
 }
 
 /** A reconciler beside one block and one payment in it, with what its passes did. */
@@ -131,13 +136,13 @@ function openPayment(t: TestContext, world: World) {
   let ticks = 0
   t.mock.method(performance, 'now', () => ticks)
   t.mock.timers.enable({ apis: ['setInterval'] })
-  const own = { ...block, age: world.age ?? block.age, hasRemoved: false }
+  const own = { ...block, age: world.age ?? block.age, hasRemoved: world.hasRemoved ?? false }
   const { statuses = [], rows = [row], outcome = 'proof', pruned = [] } = world
   const ledger = {
     adopt: async () => (world.outcome === undefined ? [] : rows),
     recentBlocks: async (seconds: number) => (did.push(`blocks of ${seconds} s`), [own]),
     settledIn: async () => rows,
-    rejected: async () => (world.paidLater === undefined ? [] : rows),
+    rejected: async () => ('paidLater' in world ? rows : []),
     removedLately: async () => [],
     moved: async (...given: unknown[]) => did.push(['moved', ...given]),
     removed: async () => (did.push('removed'), world.isRemovedAlready !== true),
@@ -146,7 +151,13 @@ function openPayment(t: TestContext, world: World) {
   const isCanonical = async () => (did.push('look'), world.isCanonical ?? false)
   const reconciler = createReconciler({
     ledger,
-    slots: { minedIn: async () => [], orphaned: async () => {}, lostButPaid: async () => (did.push('lost'), []) },
+    slots: {
+      minedIn: async () => (world.receiptIn !== undefined && world.lost !== true ? [slot] : []),
+      orphaned: async () => {},
+      lostButPaid: async () => (did.push('lost'), world.lost === true ? [slot] : []),
+      moved: async (_slot: unknown, found: Receipt) => did.push(`moved to ${found.block.hash}`),
+      mined: async (_slot: unknown, found: Receipt) => did.push(`mined in ${found.block.hash}`),
+    },
     facilitator: {
       adopt: async () => void did.push('adopt'),
       settle: async (_payment: unknown, settlement: unknown) => did.push(`settle ${String(settlement)}`),
@@ -158,7 +169,8 @@ function openPayment(t: TestContext, world: World) {
       findPaidLater: async () => world.paidLater,
     },
     chain: { isCanonical, heads: { isClockRight: () => true } },
-    rpc: async () => null,
+    rpc: async (method: string) =>
+      method === 'eth_getTransactionReceipt' && world.receiptIn ? { ...receipt, blockHash: world.receiptIn } : null,
     log: createLog((line) => {
       const { level, event } = JSON.parse(line) as Record<'level' | 'event', string>
       did.push(`${level}: ${event}`)
@@ -206,6 +218,34 @@ describe('a payment in a block that is no longer in the chain', () => {
   })
 })
 
+describe('a transaction', () => {
+  const elsewhere = toHex(9, { size: 32 })
+
+  it('of a removed block moves to the one that has it', async (t) => {
+    assert.deepEqual(await openPayment(t, { rows: [], receiptIn: elsewhere }).pass(), [`moved to ${elsewhere}`])
+  })
+
+  it('of a removed block moves nowhere without a receipt', async (t) => {
+    assert.deepEqual(await openPayment(t, { rows: [], receiptIn: '' }).pass(), [])
+  })
+
+  for (const [what, more, expected] of [
+    ['is found where the chain has it', { receiptIn: elsewhere, isCanonical: true }, [`mined in ${elsewhere}`]],
+    ['is none where its block is not in the chain', { receiptIn: elsewhere, isCanonical: false }, []],
+    ['is none without a receipt', { isCanonical: true }, []],
+  ] as const)
+    it(`that counts as lost ${what}`, async (t) =>
+      assert.deepEqual(await openPayment(t, { rows: [], lost: true, ...more }).pass(), expected))
+})
+
+describe('a removed payment of a block that is in the chain', () => {
+  it('is looked at again', async (t) => {
+    const paid = { kind: 'paid' }
+    const opened = openPayment(t, { statuses: [paid], isCanonical: true, hasRemoved: true })
+    assert.deepEqual(await opened.pass(), [['moved', key, paid]])
+  })
+})
+
 describe('a payment that no process works on', () => {
   it('counts as reconciled where it is sold, and one that cannot be read keeps no other waiting', async (t) => {
     const rows = [{ ...row, proof: null }, row]
@@ -220,23 +260,28 @@ describe('a payment that no process works on', () => {
   it('counts as reconciled where it was rejected, and is paid', async (t) => {
     assert.deepEqual(await openPayment(t, { paidLater: {}, isCanonical: true }).pass(), ['reconciled'])
   })
+
+  it('does not count where it was rejected, and is not paid', async (t) => {
+    assert.deepEqual(await openPayment(t, { paidLater: undefined, isCanonical: true }).pass(), [])
+  })
 })
 
 describe('the passes of a reconciler', () => {
   it('look at a block after 8, 30 and 110 seconds, and back to the last pass', async (t) => {
-    const { after } = openPayment(t, { isCanonical: true, age: 0 })
+    const opened = openPayment(t, { isCanonical: true, age: 0 })
     const rest = ['lost', 'prune']
-    assert.deepEqual(await after(7), ['adopt', 'blocks of 727 s', ...rest])
-    assert.deepEqual(await after(1), ['adopt', 'blocks of 121 s', 'look'])
-    assert.deepEqual(await after(21), ['adopt', 'blocks of 141 s'])
-    assert.deepEqual(await after(1), ['adopt', 'blocks of 121 s', 'look'])
-    assert.deepEqual(await after(80), ['adopt', 'blocks of 200 s', 'look'])
-    assert.deepEqual(await after(7_090), ['adopt', 'blocks of 7200 s', 'lost', 'prune'])
+    assert.deepEqual(await opened.after(7), ['adopt', 'blocks of 727 s', ...rest])
+    assert.deepEqual(await opened.after(1), ['adopt', 'blocks of 121 s', 'look'])
+    assert.deepEqual(await opened.after(21), ['adopt', 'blocks of 141 s'])
+    assert.deepEqual(await opened.after(1), ['adopt', 'blocks of 121 s', 'look'])
+    assert.deepEqual(await opened.after(80), ['adopt', 'blocks of 200 s', 'look'])
+    assert.deepEqual(await opened.after(7_090), ['adopt', 'blocks of 7200 s', 'lost', 'prune'])
   })
 
   it('look at ended payments every five minutes, and prune every hour, or a minute after a full pruning', async (t) => {
-    const { after } = openPayment(t, { isCanonical: true, age: 200, pruned: [10_000, 9_999] })
-    const did = async (seconds: number) => (await after(seconds)).filter((one) => one === 'lost' || one === 'prune')
+    const opened = openPayment(t, { isCanonical: true, age: 200, pruned: [10_000, 9_999] })
+    const did = async (seconds: number) =>
+      (await opened.after(seconds)).filter((one) => one === 'lost' || one === 'prune')
     assert.deepEqual(await did(0), ['lost', 'prune'])
     assert.deepEqual(await did(59), [])
     assert.deepEqual(await did(1), ['prune'])

@@ -6,6 +6,7 @@ import { domainSeparator, type Hex } from '@touchstone/verdict'
 import { encodeAbiParameters, encodeFunctionData, keccak256, toHex } from 'viem/utils'
 import { RpcError } from '../chain/rpc/answer.ts'
 import { NoDataError } from '../chain/rpc/contract.ts'
+import { singleFlight } from '../lib/async/single-flight.ts'
 import { createLog } from '../lib/log.ts'
 import { channelContract } from './channels/channel.ts'
 import { tokenAbi } from './on-chain.ts'
@@ -65,7 +66,7 @@ function optionsFor(chain: Chain = {}, changed: Partial<Options> = {}, lines: st
       if (method === 'eth_call' && chain.refusal) throw chain.refusal
       return answers[method]?.(given as never)
     },
-    heads: { clockError: async () => 0n },
+    heads: clock(0n),
     terms: sale,
     contract,
     key: () => ({ address: signer, keyId: 'attest-1' }) as ReturnType<Options['key']>,
@@ -77,6 +78,9 @@ function optionsFor(chain: Chain = {}, changed: Partial<Options> = {}, lines: st
     ...changed,
   }
 }
+
+/** A clock that is ahead of the chain by so many seconds. */
+const clock = (ahead: bigint) => ({ clockError: singleFlight(async () => ahead) })
 
 const selector = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
   encodeFunctionData({ abi: tokenAbi, functionName, args: [] })
@@ -110,8 +114,8 @@ describe('the checks of a gateway', () => {
     ['chain', 'wrong', 'The provider serves chain 1.', { chainId: '0x1' }],
     ['chain', 'missing', 'No answer.', { fails: 'eth_chainId' }],
     ['clock', 'ok', 'This clock agrees with the chain.'],
-    ['clock', 'wrong', 'This clock is 61 s ahead of the chain.', {}, { heads: { clockError: async () => 61n } }],
-    ['clock', 'wrong', 'This clock is 61 s behind the chain.', {}, { heads: { clockError: async () => -61n } }],
+    ['clock', 'wrong', 'This clock is 61 s ahead of the chain.', {}, { heads: clock(61n) }],
+    ['clock', 'wrong', 'This clock is 61 s behind the chain.', {}, { heads: clock(-61n) }],
     ['token', 'ok', 'USDC 2.'],
     ['token', 'wrong', differs, { name: 'USD Coin' }],
     ['token', 'wrong', differs, { version: '1' }],

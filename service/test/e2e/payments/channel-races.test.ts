@@ -121,9 +121,8 @@ describe('a payment channel', () => {
     await world.heal()
     await world.mine()
     await until(async () => (await world.channels.find(own.id))?.charged === price)
-    const undelivered = async () =>
-      (await world.store.find({ payer: own.payer, nonce: voucherDigest(own.id, price) }))?.undelivered
-    await until(undelivered)
+    const key = { payer: own.payer, nonce: voucherDigest(own.id, price) }
+    await until(async () => (await world.store.find(key))?.undelivered === true)
     assert.equal((await buyThrough(gateway.url, token, payload)).status, 200)
   })
 

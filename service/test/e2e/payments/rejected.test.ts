@@ -1,13 +1,14 @@
-/** A payment that a stranger executes after its transfer has failed is paid, in every answer and in the books (spec §4.8). */
+/** A payment whose transfer has failed (spec §4.8). It is paid once a stranger executes it, in every answer and in the books. */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { toHex } from 'viem'
+import { bytesToHex, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createBook } from '../../../src/payments/book.ts'
 import { hiddenLogs } from '../../support/fault-rpc.ts'
 import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale, type Opened } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
 
 const { world, token, charged } = await openSale()
 afterEach(() => world.heal())
@@ -96,4 +97,32 @@ describe('a stranger submits it after its transfer has failed', () => {
     await world.heal()
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
   })
+})
+
+describe('a transaction that fails, because the authorization is used already', () => {
+  for (const [what, isCancelled, ends, paid] of [
+    ['is the fault of a payer that cancelled it, who is blocked', true, [402, 'nonce_already_used', 429], 0n],
+    ['is no fault of the payer where a stranger executed it', false, [200, undefined, 200], 2n],
+  ] as const)
+    it(what, async () => {
+      const gateway = await world.open({ deadlines: { settleMs: 500 } })
+      const [buyer, before] = [await world.payer(), await world.transactions()]
+      const payment = await sign(buyer)
+      await world.automine(false)
+      assert.equal((await buy(gateway.url, token, payment)).status, 503)
+      const [sent] = await world.database.query<{ raw: Uint8Array }>(
+        'select raw from settlement order by pk desc limit 1',
+      )
+      await world.rpc('anvil_dropAllTransactions')
+      await world.automine(true)
+      await (isCancelled ? world.cancel(buyer, payment.nonce) : world.submit(payment))
+      await world.rpc('eth_sendRawTransaction', [bytesToHex(sent?.raw ?? new Uint8Array())])
+      assert.equal((await world.transactions()) - before, 1)
+      const first = await buySettled(gateway.url, token, payment)
+      await until(async () => (await gateway.metrics()).gas > 0)
+      const next = await buySettled(gateway.url, await world.mint(), await sign(buyer))
+      assert.deepEqual([first.status, first.body.error, next.status], ends)
+      assert.equal(await charged(), paid * price)
+      await gateway.close()
+    })
 })

@@ -138,35 +138,6 @@ describe('a wallet that burns the gas of transactions', () => {
   })
 })
 
-describe('a transaction that fails, because the authorization is used already', () => {
-  for (const [what, isCancelled, ends, paid] of [
-    ['is the fault of a payer that cancelled it, who is blocked', true, [402, 'nonce_already_used', 429], 0n],
-    ['is no fault of the payer where a stranger executed it', false, [200, undefined, 200], 2n],
-  ] as const)
-    it(what, async () => {
-      const gateway = await world.open({ deadlines: { settleMs: 500 } })
-      const [buyer, before] = [await world.payer(), await world.transactions()]
-      const payment = await sign(buyer)
-      await world.automine(false)
-      assert.equal((await buy(gateway.url, token, payment)).status, 503)
-      await until(async () => (await waiting()) > 0)
-      const [sent] = await world.database.query<{ raw: Uint8Array }>(
-        'select raw from settlement order by pk desc limit 1',
-      )
-      await world.rpc('anvil_dropAllTransactions')
-      await world.automine(true)
-      await (isCancelled ? world.cancel(buyer, payment.nonce) : world.submit(payment))
-      await world.rpc('eth_sendRawTransaction', [bytesToHex(sent?.raw ?? new Uint8Array())])
-      assert.equal((await world.transactions()) - before, 1)
-      const first = await buySettled(gateway.url, token, payment)
-      await until(async () => (await gateway.metrics()).gas > 0)
-      const next = await buySettled(gateway.url, await world.mint(), await sign(buyer))
-      assert.deepEqual([first.status, first.body.error, next.status], ends)
-      assert.equal(await charged(), paid * price)
-      await gateway.close()
-    })
-})
-
 describe('the gas of a transaction', () => {
   /** A provider that refuses transactions as the chain does (EIP-7825), and their gas. */
   function limited() {

@@ -165,7 +165,7 @@ describe('a wallet without code', () => {
     await world.heal()
     await world.mine()
     const gas = (await Promise.all((await Promise.all(answers)).map(gasOf))).toSorted((a, b) => Number(b - a))
-    assert.ok((gas[1] ?? 0n) > 200_000n, `${gas} gas`)
+    assert.ok((gas[1] ?? 0n) > 200_000n, `${gas.join()} gas`)
     assert.equal((await world.transactions()) - before, 2)
     await fund(from)
     for (const { url } of gateways) assert.equal((await buySettled(url, token, await wrapped())).status, 200)
