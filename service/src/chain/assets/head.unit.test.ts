@@ -73,6 +73,19 @@ describe('the head of the asset reader', () => {
     assert.equal(reader.head(), undefined)
   })
 
+  it('is as old as its question, however long the answer took', async () => {
+    const { chain, reader, clock } = await warm()
+    clock.ms += 2_000
+    const reading = reader.read(1n)
+    await turn()
+    clock.ms += 900
+    await chain.drain()
+    const { block } = await reading
+    assert.equal(reader.head(), block)
+    clock.ms += 101
+    assert.equal(reader.head(), undefined)
+  })
+
   it('is nothing after the end', async () => {
     const { chain, reader } = await warm()
     await readNow(chain, reader, 1n)
