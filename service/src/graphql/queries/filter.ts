@@ -29,6 +29,10 @@ const maxIds = 100
 /** Throws BAD_USER_INPUT for a filter that cannot hold, and TOO_COMPLEX for one that is too large. */
 export function parseFilter(filter: ProductFilter | null | undefined): ProductCondition {
   let count = 0
+  const countOne = () => {
+    count += 1
+    if (count > maxLeaves) throw graphqlError('TOO_COMPLEX', `A filter has ${maxLeaves} conditions at most.`)
+  }
 
   function read(one: ProductFilter, nesting: number): ProductCondition {
     if (nesting > maxNesting)
@@ -36,8 +40,7 @@ export function parseFilter(filter: ProductFilter | null | undefined): ProductCo
     const own = Object.entries(leaves).flatMap(([field, leaf]) => {
       const value = one[field as keyof Leaves]
       if (!isGiven(value)) return []
-      count += 1
-      if (count > maxLeaves) throw graphqlError('TOO_COMPLEX', `A filter has ${maxLeaves} conditions at most.`)
+      countOne()
       return [leaf(value as never)]
     })
     const all = [
@@ -46,6 +49,7 @@ export function parseFilter(filter: ProductFilter | null | undefined): ProductCo
       ...(one.or ? [anyOf(one.or.map((part) => read(part, nesting + 1)))] : []),
       ...(one.not ? [{ kind: 'not' as const, of: read(one.not, nesting + 1) }] : []),
     ]
+    if (all.length === 0) countOne()
     return all.length === 1 && all[0] !== undefined ? all[0] : { kind: 'and', of: all }
   }
 
