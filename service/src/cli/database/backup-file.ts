@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises'
 import { pipeline as streamPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
@@ -69,14 +69,23 @@ export async function writeBackup(
     await flush()
     await output.write(`${JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })}\n`)
     await output.end()
-    await rename(unfinished, path).catch(unwritten)
+    await place(unfinished, path).catch(unwritten)
     await syncFolder(path).catch(unwritten)
     return count.counts()
   } catch (error) {
     await output.abort()
-    await rm(unfinished, { force: true })
     throw error
+  } finally {
+    await rm(unfinished, { force: true })
   }
+}
+
+/** Gives a file its name. Throws EEXIST where one of that name was made meanwhile, which a rename would replace. */
+async function place(unfinished: string, path: string): Promise<void> {
+  await link(unfinished, path).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') throw error
+    await rename(unfinished, path) // some file systems have no hard links
+  })
 }
 
 /** Compresses and seals what is written into a new file. Each function but `abort` throws UnwrittenBackup. */

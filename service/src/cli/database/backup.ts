@@ -40,8 +40,7 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   const withStation = withStationKeys === true
   const { io, config } = session
   const path = resolve(io.cwd, file)
-  if (existsSync(path))
-    throw new CommandError(`${path} exists. A backup is never written over another one: name a new file.`)
+  if (existsSync(path)) throw taken(path)
   const key = backupKeyOf(config)
   if (key === null)
     throw new CommandError('A backup is sealed under a key: set BACKUP_KEY. Make one with: openssl rand -hex 32')
@@ -55,12 +54,17 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   ).catch((error: unknown) => {
     if (!(error instanceof UnwrittenBackup)) throw error
     const { message, cause } = error
+    if (message === 'EEXIST') throw taken(path)
     const fault = fileFault(path, cause)
     throw fault === cause ? new CommandError(`${path} cannot be written (${message}).`, { cause }) : fault
   })
   io.out(json === true ? formatJson({ file: path, ...counts }) : `${formatCounts(counts)}: ${path}`)
   const left = withStation ? 'TAG_KEK, STATION_KEK and TAG_PEPPER are' : 'TAG_KEK, TAG_PEPPER and station.keys are'
   io.err(`The file holds secrets, sealed under ${key.setting}: keep that key elsewhere. ${left} not in it.`)
+}
+
+function taken(path: string): CommandError {
+  return new CommandError(`${path} exists. A backup is never written over another one: name a new file.`)
 }
 
 function createDump(write: WriteLine, { io, config }: BareSession): Parameters<typeof dumpDatabase>[1] {
