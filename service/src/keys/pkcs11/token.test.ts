@@ -1,5 +1,6 @@
 /** Keys in a real PKCS#11 token, SoftHSM2. */
 import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
 import { createCipheriv, createECDH, createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { writeFileSync } from 'node:fs'
@@ -153,6 +154,33 @@ describe('a token that hangs', () => {
     })
     await writeFile(join(folder, 'released'), '')
     await until(async () => (await store.signingKey('operator').catch(() => 'late')) === null)
+  })
+
+  it('keeps no process from its end, whether that closes the token or not', async () => {
+    const folder = testFolder()
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    // No writer ever opens the pipe: unlike a wait in JavaScript, nothing but a signal interrupts that.
+    const body = `C_FindObjectsInit() { require('node:fs').openSync(require('node:path').join(__dirname, 'pipe')) }`
+    await writeFile(join(folder, 'index.js'), hangingPackage.replace(/C_FindObjectsInit\(\) \{.*?\n {2}\}/s, body))
+    await writeFile(join(folder, 'pin'), '1234')
+    const options = { module: 'none', token: 'touchstone', pinFile: join(folder, 'pin'), packageFolder: folder }
+    const ended = async (name: string, last: string) => {
+      const program = join(folder, name)
+      const text = `
+        const { openToken } = await import(${JSON.stringify(import.meta.resolve('./token.ts'))})
+        const store = await openToken(${JSON.stringify(options)}, { operationMs: 50 })
+        const isLate = await store.signingKey('operator').then(() => false, () => true)
+        if (!isLate) process.exit(3)
+        ${last}`
+      await writeFile(program, text)
+      return new Promise<unknown>((resolve) => {
+        execFile(process.execPath, [program], { timeout: 25_000, killSignal: 'SIGKILL' }, (error, _out, err) => resolve(error === null ? 0 : (error.signal ?? err)))
+      })
+    }
+    assert.deepEqual(await Promise.all([ended('exits.mjs', 'process.exit()'), ended('closes.mjs', 'await store[Symbol.asyncDispose]()')]), [
+      'SIGTERM',
+      'SIGTERM',
+    ])
   })
 })
 

@@ -26,15 +26,27 @@ export async function openToken(
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let last = 0
   let failure: Error | undefined
+  /** From a missed deadline to the next answer: the module may block the thread, which only a signal ends. */
+  let isHung = false
+  const endHung = () => {
+    if (!isHung) return
+    process.removeAllListeners('SIGTERM')
+    process.kill(process.pid, 'SIGTERM')
+  }
+  process.on('exit', endHung) // Node would wait for the thread
 
   worker.on('message', (response: Response) => {
+    isHung = false
     const call = waiting.get(response.id)
     waiting.delete(response.id)
     if ('value' in response) call?.resolve(response.value)
     else call?.reject(toError(response.error))
   })
   worker.on('error', (error) => end(unavailable('The thread of the PKCS#11 token failed.', error)))
-  worker.on('exit', () => end(unavailable('The PKCS#11 token is closed.')))
+  worker.on('exit', () => {
+    process.off('exit', endHung)
+    end(unavailable('The PKCS#11 token is closed.'))
+  })
 
   function end(error: Error): void {
     failure ??= error
@@ -54,6 +66,7 @@ export async function openToken(
     waiting.set(id, answered)
     worker.postMessage({ id, operation, parameters } satisfies Request)
     const onTimeout = () => {
+      isHung = true
       throw unavailable(`The PKCS#11 token did not answer within ${ms} ms.`)
     }
     return withDeadline(answered.promise as Promise<ReturnType<Operations[Name]>>, ms, { onTimeout })
@@ -71,8 +84,10 @@ export async function openToken(
   })
 
   async function close(): Promise<void> {
-    if (failure === undefined) await call('close', [], slowMs).catch(() => {})
-    await worker.terminate()
+    if (failure === undefined && !isHung) await call('close', []).catch(() => {})
+    const ended = worker.terminate()
+    if (isHung) worker.unref()
+    else await ended
   }
 
   try {
