@@ -1,6 +1,7 @@
 /** `touchstone tag import` mints and binds nothing twice where a step is refused or an answer is lost (spec §3, §4.4). */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -202,14 +203,19 @@ describe('touchstone tag import', () => {
     assert.deepEqual(await groups(), [])
   })
 
-  it('has a file with a head, and a place for its report', async () => {
+  it('has a file with a head and a row, and a place for its report', async () => {
     await writeFile(path('empty.csv'), '')
     const importOf = (name: string) => run('tag', 'import', name, '--batch', 'b')
     assert.match((await importOf('empty.csv')).err, /The file is empty; its first line names the columns\.$/)
     await writeFile(path('head.csv'), 'gtin,serial')
     assert.match((await importOf('head.csv')).err, /The first line must name the column uid\.$/)
     await writeFile(path('none.csv'), 'uid\n')
-    assert.equal(summary(await importOf('none.csv')), 'nothing to do')
+    await writeFile(path('none.csv.report.csv'), 'of an earlier run')
+    const none = await importOf('none.csv')
+    assert.deepEqual([none.exit, await readFile(path('none.csv.report.csv'), 'utf8')], [1, 'of an earlier run'])
+    assert.match(none.err, /none\.csv has no row below its first line; write a row with the uid of each tag\.$/)
+    const prepared = await run('tag', 'prepare', 'none.csv', '--batch', 'b', '--host', 'verify.example.com')
+    assert.deepEqual([prepared.exit, existsSync(path('none.csv.prepared.csv'))], [1, false])
     await writeFile(path('shut.csv'), `uid\n${uidOf(13)}`)
     await mkdir(path('shut.csv.report.csv'))
     assert.match(

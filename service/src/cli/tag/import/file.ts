@@ -13,18 +13,22 @@ export async function countRows(path: string, defaults: RowDefaults): Promise<nu
   return rows
 }
 
-/** Yields rows by 200, which one transaction can mint. */
+/** Yields rows by 200, which one transaction can mint. Throws `CommandError` for a file without rows. */
 export async function* readWindows(path: string, defaults: RowDefaults): AsyncGenerator<ParsedRow[]> {
   let places: ReturnType<typeof parseHead> | undefined
   let window: ParsedRow[] = []
+  let isEmpty = true
   for await (const row of readCsv(createReadStream(path) as AsyncIterable<Buffer>)) {
     if (places === undefined) places = parseHead(row.cells, defaults)
-    else if (window.push(parseRow(places, row, defaults)) === 200) {
+    else {
+      isEmpty = false
+      if (window.push(parseRow(places, row, defaults)) < 200) continue
       yield window
       window = []
     }
   }
   if (places === undefined) throw new CommandError('The file is empty; its first line names the columns.')
+  if (isEmpty) throw new CommandError(`${path} has no row below its first line; write a row with the uid of each tag.`)
   if (window.length > 0) yield window
 }
 
