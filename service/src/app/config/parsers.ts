@@ -82,7 +82,7 @@ export function address(fallback = ''): Parser<Hex> {
   return { fallback, want, parse: (text) => parseAddress(text) ?? undefined }
 }
 
-/** Accepts addresses as `address` does. */
+/** Accepts addresses as `address` does, and returns each once. */
 export const addresses = (fallback = ''): Parser<Hex[]> =>
   mapped(
     list(
@@ -90,7 +90,7 @@ export const addresses = (fallback = ''): Parser<Hex[]> =>
       (text) => parseAddress(text) !== null,
       fallback,
     ),
-    (texts) => texts.map((text) => text.toLowerCase() as Hex),
+    (texts) => [...new Set(texts.map((text) => text.toLowerCase() as Hex))],
   )
 
 /** Accepts `least` to `most` bytes in hex, with or without `0x`. */
