@@ -38,6 +38,7 @@ export async function codeReader(wanted) {
 export async function readCamera(video, read, isWanted) {
   const stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment' }, audio: false })
   try {
+    if (!isWanted()) return undefined
     video.srcObject = stream
     await video.play()
     while (isWanted()) {
@@ -48,6 +49,6 @@ export async function readCamera(video, read, isWanted) {
     return undefined
   } finally {
     for (const track of stream.getTracks()) track.stop()
-    video.srcObject = null
+    if (video.srcObject === stream) video.srcObject = null // else a later scan has the video
   }
 }

@@ -34,6 +34,7 @@ async function scanCamera() {
     stop()
     open(code)
   } catch {
+    if (scanning !== mine) return
     stop()
     say(texts.noCamera, false)
   }

@@ -33,27 +33,28 @@ export function offerWallets(form) {
 /** Reads the address of the other side by camera: its page shows it as a QR code. */
 function addScan(form) {
   const [button, viewer] = ['[data-scan-to]', '.viewer'].map((name) => form.querySelector(name))
-  let isScanning = false
+  let scanning
   const stop = () => {
-    isScanning = false
+    scanning = undefined
     viewer.hidden = true
   }
   button.hidden = false
   viewer.querySelector('[data-stop]').addEventListener('click', stop)
   button.addEventListener('click', async () => {
-    isScanning = true
+    const mine = (scanning = {})
+    const isWanted = () => scanning === mine
     viewer.hidden = false
     try {
       const { codeReader, readCamera } = await import('./code-reader.js')
-      const code = await readCamera(viewer.querySelector('video'), await codeReader(['qr_code']), () => isScanning)
+      const code = await readCamera(viewer.querySelector('video'), await codeReader(['qr_code']), isWanted)
       if (code === undefined) return
       const address = addressIn(code.text)
       if (address !== undefined) form.elements.to.value = address
       say(form, address === undefined ? texts.badTo : '', false)
     } catch {
-      say(form, texts.noCamera, false)
+      if (isWanted()) say(form, texts.noCamera, false)
     } finally {
-      stop()
+      if (isWanted()) stop()
     }
   })
 }
