@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PDFDocument } from '@cantoo/pdf-lib'
 import type { Request, Route } from 'playwright-core'
+import { languages } from '../../../src/pages/languages.ts'
 import { noBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { openPages } from '../../support/pages/opened.ts'
 import { verdictPaint, watchVerdict } from '../../support/pages/paint.ts'
@@ -77,6 +78,18 @@ describe('the verdict of a tapped page', { skip: noBrowser }, () => {
     for (const path of sheets) assert.doesNotMatch(await (await world.get(path)).text(), /@import|url\((?!["']?data:)/)
   })
 
+  it('keeps the words of its first fact away from the line of the second, in every language and width', async () => {
+    const tapped = await world.tapped('claimed')
+    for (const language of languages) {
+      await using page = await browser.open(`${tapped}&lang=${language}`)
+      for (const width of [360, 390, 412]) {
+        await page.setViewportSize({ width, height: 740 })
+        const gap = Number(await page.evaluate(gapOfFacts))
+        assert.ok(gap >= 4, `${language} ${width}: ${gap}`)
+      }
+    }
+  })
+
   it('is printed with its picture above it, on white, without questions or buttons', async () => {
     await using page = await browser.open(await world.tapped('satchel'), { viewport: { width: 718, height: 1_000 } })
     await page.emulateMedia({ media: 'print' })
@@ -115,6 +128,21 @@ describe('the verdict of a tapped page', { skip: noBrowser }, () => {
     }
   })
 })
+
+/** The least space between the words of the first fact and the line of the second, in pixels. */
+const gapOfFacts = `{
+  const [first, second] = document.querySelectorAll('.facts > div')
+  const line = second.getBoundingClientRect()
+  const isMirrored = getComputedStyle(first).direction === 'rtl'
+  const texts = document.createTreeWalker(first.querySelector('dd'), NodeFilter.SHOW_TEXT)
+  const words = document.createRange()
+  const gaps = []
+  while (texts.nextNode()) {
+    words.selectNodeContents(texts.currentNode)
+    for (const { left, right } of words.getClientRects()) gaps.push(isMirrored ? left - line.right : line.left - right)
+  }
+  Math.min(...gaps)
+}`
 
 /** The colours of texts and strokes that stand on a colour on a screen. */
 const inksOnColour = `[...document.querySelectorAll('.verdict *, .hero h1, .hero p, .colours .tone-stop .sealed *')].filter((element) => element.checkVisibility()).flatMap((element) => {
