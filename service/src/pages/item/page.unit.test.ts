@@ -380,7 +380,7 @@ describe('itemPage', () => {
   })
 
   it('is amber without a description, says when a text is withheld, and then compares nothing', () => {
-    const shown = (state: number) => itemPage(english, view(state, { metadata: 'mismatch', product: {} }))
+    const shown = (state: StateCode) => itemPage(english, view(state, { metadata: 'mismatch', product: {} }))
     assert.equal(headlineOf(shown(3)), 'Genuine chip, no description')
     assert.match(shown(3), /The maker’s text was changed, so it is not shown\./)
     assert.doesNotMatch(shown(2), /href="#product"|words in the frame/)
