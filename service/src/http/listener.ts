@@ -90,7 +90,7 @@ export async function listen(options: {
   if (onUpgrade !== undefined)
     server.on('upgrade', (request, socket, head) => {
       const rejection = rejectionOf(request, options.onBroken)
-      if (rejection !== undefined) return end(socket, rejection, request)
+      if (rejection !== undefined) return endUpgrade(socket, formatLast(rejection, request))
       try {
         onUpgrade(request, socket, head)
       } catch (error) {
@@ -210,14 +210,19 @@ function rejectBroken(
   }
   if (response?.headersSent) return void socket.destroy()
   const own = rawPacket && onBroken?.(rawPacket.toString('latin1', 0, 300))
-  end(socket, own ?? rejections[code] ?? notHttp)
+  socket.end(formatLast(own ?? rejections[code] ?? notHttp))
 }
 
-/** Sends the last answer of a connection. */
-function end(socket: Duplex, [status, content]: Rejection, request?: IncomingMessage): void {
+/** Formats the last answer of a connection. */
+function formatLast([status, content]: Rejection, request?: IncomingMessage): string {
   const body = JSON.stringify(content)
   const headers = Object.entries(rejectionHeaders(body, request)).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`)
+  return `HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`
+}
+
+/** Answers an upgrade that is refused. Node leaves its socket without a listener of errors, one of which would end the process, and a timeout. */
+export function endUpgrade(socket: Duplex, answer: string): void {
+  socket.on('error', () => {}).end(answer, () => socket.destroy())
 }
 
 /** These answers count for no quota. `request` is undefined where its headers could not be parsed. */

@@ -107,6 +107,26 @@ describe('a listener', () => {
     await listener.close()
   })
 
+  it('outlives the client of a refused upgrade that resets its connection, and keeps none that stays open', async () => {
+    const listener = await listen({ ...options, onRequest: () => {}, onUpgrade: () => {} })
+    const twoHosts = 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+    const open = () => {
+      const socket = connect({ port: listener.port, host: '127.0.0.1', allowHalfOpen: true })
+      return socket.on('error', () => {}).once('connect', () => socket.write(twoHosts))
+    }
+    const resets = open()
+    await once(resets, 'data')
+    await once(resets.resetAndDestroy(), 'close')
+    const stays = open()
+    await once(stays, 'data')
+    const closed = await Promise.race([
+      listener.close(200).then(() => true),
+      new Promise((resolve) => setTimeout(resolve, 10_000, false).unref()),
+    ])
+    stays.destroy()
+    assert.equal(closed, true)
+  })
+
   it('gives up on headers that do not arrive within two seconds of their deadline', { timeout: 240_000 }, async () => {
     const listener = await listen({ ...options, onRequest: () => {}, headersTimeoutMs: 100 })
     const byDefault = createServer({ headersTimeout: 100 }).listen(0, '127.0.0.1') // looks every 30 s

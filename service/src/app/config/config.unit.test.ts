@@ -86,7 +86,10 @@ describe('the configuration', () => {
   })
 
   it('takes an address once that a list has in two spellings, so that its feedback is not summed twice', () => {
-    const [spelled, lower] = ['0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', '0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed']
+    const [spelled, lower] = [
+      '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+      '0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed',
+    ]
     assert.deepEqual(readConfig({ AGENT_REVIEWERS: `${spelled}, ${lower}` }).agents.reviewers, [lower])
   })
 

@@ -62,6 +62,19 @@ describe('a client', { skip: noPostgres }, () => {
   const subscription = (id: number) => ({ id: String(id), type: 'subscribe', payload: { query: verified } })
   const dropped = () => world.lines.filter((line) => line.includes('"it does not read"')).length
 
+  it('that is refused is not kept open by its client', async () => {
+    const socket = connect({ port: Number(new URL(world.url).port), host: '127.0.0.1', allowHalfOpen: true })
+    opened.push(socket)
+    socket
+      .on('error', () => {})
+      .write('GET /other HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 404 /)
+    await until(() => {
+      socket.write('more')
+      return socket.destroyed
+    })
+  })
+
   it('that answers no ping is dropped after two, and its subscription ended', async (t) => {
     await using own = await startSockets(database, { keepAliveMs: 1_500 })
     let socket: Socket | undefined

@@ -9,7 +9,7 @@ import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws'
 import { WebSocket, WebSocketServer, type RawData } from 'ws'
 import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, newRequestId, parseRequestTarget } from '../../http/request.ts'
-import type { OnUpgrade } from '../../http/listener.ts'
+import { endUpgrade, type OnUpgrade } from '../../http/listener.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -105,8 +105,7 @@ const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | '
 const tryAgain = 'Retry-After: 5\r\n'
 
 function reject(socket: Duplex, status: string, headers = ''): void {
-  socket.on('error', () => {})
-  socket.end(`HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`)
+  endUpgrade(socket, `HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
 /** Bytes that may be queued for a client before it is dropped. One message may be larger. */

@@ -174,13 +174,18 @@ describe('a token that hangs', () => {
         ${last}`
       await writeFile(program, text)
       return new Promise<unknown>((resolve) => {
-        execFile(process.execPath, [program], { timeout: 25_000, killSignal: 'SIGKILL' }, (error, _out, err) => resolve(error === null ? 0 : (error.signal ?? err)))
+        execFile(process.execPath, [program], { timeout: 25_000, killSignal: 'SIGKILL' }, (error, _out, err) =>
+          resolve(error === null ? 0 : (error.signal ?? err)),
+        )
       })
     }
-    assert.deepEqual(await Promise.all([ended('exits.mjs', 'process.exit()'), ended('closes.mjs', 'await store[Symbol.asyncDispose]()')]), [
-      'SIGTERM',
-      'SIGTERM',
-    ])
+    assert.deepEqual(
+      await Promise.all([
+        ended('exits.mjs', 'process.exit()'),
+        ended('closes.mjs', 'await store[Symbol.asyncDispose]()'),
+      ]),
+      ['SIGTERM', 'SIGTERM'],
+    )
   })
 })
 

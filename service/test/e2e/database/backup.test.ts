@@ -76,7 +76,10 @@ describe('a backup', { skip: noPostgres }, () => {
     const [refused] = ends.filter(({ exit }) => exit !== 0)
     assert.match(refused?.err ?? '', /exists\. A backup is never written over another one/)
     const { DATA_DIR } = full.world.settings
-    assert.deepEqual((await readdir(DATA_DIR)).filter((name) => name.startsWith('same.')), ['same.backup'])
+    assert.deepEqual(
+      (await readdir(DATA_DIR)).filter((name) => name.startsWith('same.')),
+      ['same.backup'],
+    )
     assert.equal((await full.run('backup', 'verify', 'same.backup')).exit, 0)
     await rm(join(DATA_DIR, 'same.backup'))
   })
