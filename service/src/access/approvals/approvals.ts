@@ -195,11 +195,10 @@ export function createApprovals({
   /** Ends requests that were not decided in time, and carries out what a crash or the chain left undone. It may run in every process. */
   async function resume(): Promise<void> {
     await store.expire()
-    for (const id of await store.takeLeft(leaseMs)) {
+    for (const { id, isLate } of await store.takeLeft(leaseMs, hours)) {
       const approval = await store.find(id)
       const act = approval === null ? undefined : acts[approval.act]
       if (approval === null || act === undefined || 'facts' in act) continue
-      const isLate = Date.parse(approval.decidedAt ?? '') + hours * 3_600_000 < Date.now()
       if (isLate) await store.end(id, 'It could not be done in time.', 'APPROVED')
       else await carryOut(act, approval).catch(() => {}) // logged; tried again after the lease
     }

@@ -122,14 +122,15 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
 
     /**
      * Takes approved requests whose execution a process left unfinished at least `leaseMs` ago. No other process gets them meanwhile. Those
-     * that were taken longest ago come first, so that some which cannot be done yet do not take all places.
+     * that were taken longest ago come first, so that some which cannot be done yet do not take all places. `isLate`: the approval is older
+     * than `hours`.
      */
-    async takeLeft(leaseMs: number): Promise<string[]> {
+    takeLeft(leaseMs: number, hours: number): Promise<{ id: string; isLate: boolean }[]> {
       const text = `update approval set taken_at = clock_timestamp() where id in (
           select a.id from approval a where a.status = 'APPROVED' and not ${isSigned}
             and not ${isRecent('a.taken_at', "$1 * interval '1 millisecond'")} order by a.taken_at limit 20 for update skip locked)
-        returning id`
-      return (await database.query<{ id: string }>(text, [leaseMs])).map(({ id }) => id)
+        returning id, decided_at + $2 * interval '1 hour' < statement_timestamp() as "isLate"`
+      return database.query(text, [leaseMs, hours])
     },
 
     /** Returns a page, the newest first. */
