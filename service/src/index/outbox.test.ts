@@ -187,6 +187,19 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.equal(await oldEventsAfterPruning(), 0)
   })
 
+  it('gives no part of a range whose first events are deleted', async () => {
+    await using database = await postgres!.open()
+    for (const token of [1, 2, 3]) await insert(database, token)
+    await database.query("update outbox set created_at = now() - interval '40 days' where seq = 1")
+    await trimOutbox(database, 30, BigInt(Math.floor(Date.now() / 1_000)))
+    const range = (after: bigint) => outboxStore(database).range({ topic: 'tap', after, upTo: 3n, limit: 9 })
+    assert.equal(await range(0n), null)
+    assert.deepEqual(
+      (await range(1n))?.events.map(({ seq }) => seq),
+      [2n, 3n],
+    )
+  })
+
   it('keeps its new events where the clock of the database alone is ahead', async () => {
     await using database = await postgres!.open()
     await insert(database, 1)

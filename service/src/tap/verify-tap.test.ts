@@ -101,6 +101,15 @@ describe('verifying a tap', () => {
     assert.deepEqual(asked, [tagHash(tag.uid)])
   })
 
+  it('makes no bind token for a tap that is only judged', async () => {
+    const { tag, verifyTap } = await world({ binding: createTapBinding({ secret, windowSeconds: 300 }) })
+    const tap = tag.next()
+    const judged = await verifyTap({ ...tap, consume: false })
+    assert.ok(judged.kind === 'tapped' && judged.fresh && judged.bindToken === undefined)
+    const tapped = await verifyTap(tap)
+    assert.ok(tapped.kind === 'tapped' && tapped.fresh && tapped.bindToken !== undefined)
+  })
+
   it('names malformed parameters before anything else', async () => {
     const { verifyTap, tag } = await world({ keys: createKeyRing([]) })
     const { picc, cmac } = tag.next()
