@@ -146,6 +146,14 @@ describe('verifying a tap', () => {
     assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'test' })
   })
 
+  it('is counterfeit where keys here explain why, although those of another batch are not here', async () => {
+    const { tag, verifyTap, keys } = await world({ missing: async () => ['other'] })
+    const [first, second] = [tag.next(), tag.next()]
+    assert.deepEqual(await verifyTap({ picc: second.picc, cmac: first.cmac }), { kind: 'not_configured' })
+    keys.replace(keys.candidates().map((batch) => ({ ...batch, status: 'revoked' })))
+    assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch', batchId: 'test' })
+  })
+
   it('obeys a revocation that only the database knows', async () => {
     const { tag, verifyTap } = await world()
     const tap = tag.next()
