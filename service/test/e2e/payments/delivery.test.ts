@@ -102,20 +102,6 @@ describe('a stock client that is called again after 503 settlement_pending', () 
     })
 })
 
-it('a buyer whose payment failed after 503 buys with the next one, whose answer does not name that failure', async () => {
-  const patient = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
-  const buyer = await world.payer()
-  const first = await sign(buyer)
-  await world.automine(false)
-  assert.equal((await buy(patient.url, token, first)).status, 503)
-  await world.rpc('anvil_dropAllTransactions', [])
-  await world.automine(true)
-  await world.cancel(buyer, first.nonce)
-  await world.mine(4)
-  const next = await buySettled(patient.url, token, await sign(buyer))
-  assert.deepEqual([next.status, next.body.error, await charged()], [200, undefined, price])
-})
-
 describe('touchstone pay', () => {
   it('gets one proof for one price when it is called again after it gave up on a pending settlement', async () => {
     const purchase = {

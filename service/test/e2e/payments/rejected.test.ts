@@ -6,7 +6,16 @@ import { bytesToHex, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createBook } from '../../../src/payments/book.ts'
 import { hiddenLogs } from '../../support/fault-rpc.ts'
-import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import {
+  asset,
+  buy,
+  buySettled,
+  headerV1,
+  price,
+  sign,
+  type Answered,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
 import { openSale, type Opened } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -125,4 +134,21 @@ describe('a transaction that fails, because the authorization is used already', 
       assert.equal(await charged(), paid * price)
       await gateway.close()
     })
+})
+
+it('a buyer whose payment failed after 503 buys with the next one, whose answer does not name that failure', async () => {
+  const patient = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
+  const buyer = await world.payer()
+  const first = await sign(buyer)
+  await world.automine(false)
+  assert.equal((await buy(patient.url, token, first)).status, 503)
+  await world.rpc('anvil_dropAllTransactions')
+  await world.rpc('anvil_setNonce', [world.facilitator.address, toHex((await world.transactions()) + 1)])
+  await world.automine(true)
+  await world.cancel(buyer, first.nonce)
+  let next: Answered | undefined
+  buySettled(patient.url, token, await sign(buyer)).then((answer) => (next = answer), assert.fail)
+  await until(async () => (await world.mine(4), next !== undefined))
+  assert.deepEqual([next?.status, next?.body.error, await charged()], [200, undefined, price])
+  await patient.close()
 })
