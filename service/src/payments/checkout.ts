@@ -81,7 +81,7 @@ export function createCheckout(options: CheckoutOptions) {
     return within(chainMs, unanswered, chain.hasCode(payment.from))
   }
 
-  /** Returns 'retry' when another process is working on this payment or has just stopped, or another request for it has ended. */
+  /** Returns 'retry' when another process is working on this payment, or has just stopped. So it does after another request for it. */
   async function attempt(request: CheckoutRequest): Promise<Attempted> {
     const name = paymentName(keyOf(request))
     const joined = underway.get(name)

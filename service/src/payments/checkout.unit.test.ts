@@ -154,7 +154,7 @@ describe('a payment whose payer has an undelivered proof for the same request', 
       { accepts: false },
       ['earlier', true, name],
     ],
-    ['is refused where nobody takes its signature', { accepts: false, verifies: false }, ['invalid_signature']],
+    ['is refused where neither takes its signature', { accepts: false, verifies: false }, ['invalid_signature']],
     ['is refused where it is for another seller', { payment: { to: asset } }, ['recipient_mismatch']],
     ['is refused where it has expired by this clock', { payment: { validBefore: seconds } }, ['authorization_expired']],
     [

@@ -114,7 +114,7 @@ const key = { payer: account, nonce: hash }
 
 type Status = { readonly kind: string }
 type World = {
-  /** What the chain says of the payment, look by look. */
+  /** The status of the payment on the chain, look by look. */
   statuses?: Status[]
   rows?: readonly object[]
   isRemovedAlready?: boolean
