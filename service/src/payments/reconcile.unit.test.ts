@@ -169,8 +169,12 @@ function openPayment(t: TestContext, world: World) {
       findPaidLater: async () => world.paidLater,
     },
     chain: { isCanonical, heads: { isClockRight: () => true } },
-    rpc: async (method: string) =>
-      method === 'eth_getTransactionReceipt' && world.receiptIn ? { ...receipt, blockHash: world.receiptIn } : null,
+    rpc: async (method: string) => {
+      if (world.receiptIn === 'failing') throw new Error('no provider answers')
+      return method === 'eth_getTransactionReceipt' && world.receiptIn
+        ? { ...receipt, blockHash: world.receiptIn }
+        : null
+    },
     log: createLog((line) => {
       const { level, event } = JSON.parse(line) as Record<'level' | 'event', string>
       did.push(`${level}: ${event}`)
@@ -180,6 +184,7 @@ function openPayment(t: TestContext, world: World) {
     paidDays: 3_650,
   } as unknown as Parameters<typeof createReconciler>[0])
   return {
+    did,
     async pass(): Promise<unknown[]> {
       did.length = 0
       await reconciler.pass()
@@ -289,5 +294,21 @@ describe('the passes of a reconciler', () => {
     assert.deepEqual(await did(1), ['lost'])
     assert.deepEqual(await did(3_359), ['lost'])
     assert.deepEqual(await did(1), ['prune'])
+  })
+
+  it('look at every block and every ended payment where they are asked to, and only then', async (t) => {
+    const opened = openPayment(t, { isCanonical: true })
+    const did = async (work: Promise<unknown>) => (
+      await work,
+      opened.did.filter((one) => one === 'look' || one === 'lost')
+    )
+    for (let pass = 0; pass < 2; pass += 1) assert.deepEqual(await did(opened.pass()), ['look', 'lost'])
+    assert.deepEqual(await did(opened.after(0)), [])
+  })
+
+  it('fail where a lost transaction cannot be looked up, after they have pruned', async (t) => {
+    const opened = openPayment(t, { isCanonical: true, lost: true, receiptIn: 'failing' })
+    await assert.rejects(opened.pass(), /no provider answers/)
+    assert.ok(opened.did.includes('prune'))
   })
 })
