@@ -57,14 +57,14 @@ export function devCommand(): Command {
     'Runs everything on this machine: a chain, the registry with a small catalogue, a database, the service.',
     {
       notes:
-        'Environment: as for `touchstone serve`; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
+        'Environment: as for `touchstone serve`, but for ONLY; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
       examples: ['touchstone dev'],
     },
   ).action(dev)
 }
 
 async function dev(): Promise<void> {
-  const env = { ...demonstration, ...process.env }
+  const env = { ...demonstration, ...process.env, ONLY: '' }
   const given = readConfig(env)
   const { dataDir, store, hosts, keys, localChain, logLevel } = given
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
