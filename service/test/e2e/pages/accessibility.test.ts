@@ -214,7 +214,7 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     }
   })
 
-  it('shows the red seal and the chosen answers in forced colours, light and dark', async () => {
+  it('shows the red seal, the marks of facts and the chosen answers in forced colours, light and dark', async () => {
     await using page = await browser.open(`${world.url}/`)
     const stolen = await world.tapped('stolen')
     const satchel = await world.tapped('satchel')
@@ -232,6 +232,7 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
         const { stdev } = await drawn('.tone-stop .seal')
         assert.ok(stdev > 20, `the seal of ${url} varies by ${stdev}`)
       }
+      assert.ok((await drawn('.facts .ic')).stdev > 20, `the mark of a fact in ${colorScheme}`)
       await page.goto(satchel)
       await page.locator('#looks-no').check()
       await page.locator('h1').click() // the pointer and the focus leave the answers
