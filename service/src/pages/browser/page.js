@@ -228,6 +228,7 @@ const actions = {
     else location.replace(withTap(new URL(location.href)))
   },
   language(link, event) {
+    link.hash = location.hash // a certificate stands there
     if (heldTap() === undefined) return
     event.preventDefault()
     location.assign(withTap(new URL(link.href)))

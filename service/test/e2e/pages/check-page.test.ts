@@ -98,6 +98,14 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     for (const scheme of ['light', 'dark'] as const) assert.deepEqual((await audit(page, scheme)).broken, [])
   })
 
+  it('checks the same certificate in another language', async () => {
+    await using page = await open(await jwtOf('claimed'))
+    await says(page, titles.valid)
+    await page.locator('.lang summary').click()
+    await page.getByRole('link', { name: 'Deutsch' }).click()
+    await says(page, 'Das Zertifikat ist richtig')
+  })
+
   it('opens from the code of the paper, which the start page reads from a picture', async () => {
     await using page = await browser.open(`${world.url}/?lang=en`)
     await choosePicture(page, codeOf(`${world.url}/check#${await jwtOf('claimed')}`).picture)
