@@ -361,30 +361,17 @@ for (const { name, open, skip } of testDatabases())
       await database.query("update approval set status = 'FAILED' where status = 'APPROVED' and act = 'recycle'")
     })
 
-    it('are carried out where the clock of the database was set back since they were taken', async () => {
+    it('are carried out where the clock of the database was set back, and that of the process is ahead', async (t) => {
       const tried: string[] = []
       const left = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })
       const id = await askedToRecycle('41', left)
       assert.ok((await left.approve(id, second)).ok)
       await database.query("update approval set taken_at = taken_at + interval '1 day' where id = $1", [id])
-      tried.length = 0
+      if (name !== 'PGlite') t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 7_200_000 })
       await left.resume()
-      assert.deepEqual(tried, ['41'])
+      assert.deepEqual(tried, ['41', '41'])
       await database.query("update approval set status = 'FAILED' where id = $1", [id])
     })
-
-    if (name !== 'PGlite')
-      it('are carried out in time by the clock of the database, whatever the clock of the process', async (t) => {
-        const tried: string[] = []
-        const left = onChain({ carryOut: async (subject) => (tried.push(subject), notYet) })
-        const id = await askedToRecycle('42', left)
-        assert.ok((await left.approve(id, second)).ok)
-        tried.length = 0
-        t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 7_200_000 })
-        await left.resume()
-        assert.deepEqual([tried, await statusOf(id)], [['42'], 'APPROVED'])
-        await database.query("update approval set status = 'FAILED' where id = $1", [id])
-      })
 
     it('are not carried out later where they were rejected or have failed, and fail where it is too late', async () => {
       const tried: string[] = []

@@ -72,16 +72,12 @@ describe('a backup', { skip: noPostgres }, () => {
 
   it('is not written over another one that was begun at the same time', async () => {
     const ends = await Promise.all([1, 2].map(() => full.run('backup', 'same.backup')))
-    assert.deepEqual(ends.map(({ exit }) => exit).toSorted(), [0, 1])
-    const [refused] = ends.filter(({ exit }) => exit !== 0)
+    const [refused, ...others] = ends.filter(({ exit }) => exit !== 0)
+    assert.deepEqual(others, [])
     assert.match(refused?.err ?? '', /exists\. A backup is never written over another one/)
-    const { DATA_DIR } = full.world.settings
-    assert.deepEqual(
-      (await readdir(DATA_DIR)).filter((name) => name.startsWith('same.')),
-      ['same.backup'],
-    )
+    const names = await readdir(full.world.settings.DATA_DIR)
+    assert.equal(names.filter((name) => name.startsWith('same.')).length, 1)
     assert.equal((await full.run('backup', 'verify', 'same.backup')).exit, 0)
-    await rm(join(DATA_DIR, 'same.backup'))
   })
 
   it('is written beside what one that was killed left, also by a process of the same number', async () => {
