@@ -84,6 +84,12 @@ describe('a payment whose payer has an undelivered proof for the same request', 
     identify?: boolean
   }>
 
+  const heads = {
+    headOnTime: async () => ({ number: 7n }),
+    head: async () => ({ timestamp: seconds }),
+    requireClock: async () => {},
+  }
+
   /** Buys beside that proof. Returns the answer, what was noted, and whether the response will end the mark. */
   async function buy({ payment: own, row, chain, accepts = true, verifies = true, identify = true }: Changed) {
     const noted: unknown[] = []
@@ -115,11 +121,7 @@ describe('a payment whose payer has an undelivered proof for the same request', 
         adopt: async () => [],
       },
       chain: {
-        heads: {
-          headOnTime: async () => ({ number: 7n }),
-          head: async () => ({ timestamp: seconds }),
-          requireClock: async () => {},
-        },
+        heads,
         isUsed: async () => false,
         acceptsSignature: async () => accepts,
         ...chain,
@@ -156,14 +158,17 @@ describe('a payment whose payer has an undelivered proof for the same request', 
     ],
     ['is refused where neither takes its signature', { accepts: false, verifies: false }, ['invalid_signature']],
     ['is refused where it is for another seller', { payment: { to: asset } }, ['recipient_mismatch']],
-    ['is refused where it has expired by this clock', { payment: { validBefore: seconds } }, ['authorization_expired']],
+    [
+      'is refused where it has expired by this clock',
+      {
+        payment: { validBefore: seconds },
+        chain: { heads: { ...heads, head: async () => ({ timestamp: seconds - 60n }) } },
+      },
+      ['authorization_expired'],
+    ],
     [
       'is sold anew where it has expired by the time of the chain',
-      {
-        chain: {
-          heads: { headOnTime: async () => ({ number: 7n }), head: async () => ({ timestamp: seconds + 60n }) },
-        },
-      },
+      { chain: { heads: { ...heads, head: async () => ({ timestamp: seconds + 60n }) } } },
       ['new', false],
     ],
     ['is sold anew where its nonce is used', { chain: { isUsed: async () => true } }, ['new', false]],

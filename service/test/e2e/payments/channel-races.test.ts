@@ -123,6 +123,14 @@ describe('a payment channel', () => {
     await until(async () => (await world.channels.find(own.id))?.charged === price)
     const key = { payer: own.payer, nonce: voucherDigest(own.id, price) }
     await until(async () => (await world.store.find(key))?.undelivered === true)
+    const bought = await world.database.query(
+      `select kind, token_id is null as "isForNone" from payment where channel = $1 order by kind`,
+      [hexToBytes(own.id)],
+    )
+    assert.deepEqual(bought, [
+      { kind: 'deposit', isForNone: true },
+      { kind: 'voucher', isForNone: false },
+    ])
     assert.equal((await buyThrough(gateway.url, token, payload)).status, 200)
   })
 
