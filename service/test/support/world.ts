@@ -53,7 +53,7 @@ export async function startWorld({
     VERIFICATION_PORT: '0',
     GATEWAY_PORT: '0',
     GRAPHQL_PORT: '0',
-    INDEX_POLL_MS: '25',
+    CHAIN_WS_URLS: chain.url.replace(/^http/, 'ws'), // polls as quick would take a tenth of a core
     CHAIN_RPC_URLS: rpcUrl === undefined ? chain.url : await rpcUrl(chain.url),
     CHAIN_CONTRACT: contract,
     CHAIN_CODE_HASH: codeHash,
