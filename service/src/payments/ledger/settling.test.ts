@@ -19,13 +19,14 @@ for (const { name, open, skip } of testDatabases())
 
     const noncesOf = (rows: readonly PaymentKey[]) => rows.map(({ nonce }) => nonce)
 
+    let links = 0
     /** Links a payment with a transaction of this state, which has its nonce as hash. */
     async function link({ nonce }: PaymentKey, state: 'pending' | 'mined' | 'lost'): Promise<void> {
       await opened.database.query(
         `with made as (insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, gas_used, gas_price, block_number)
-           select 84532, decode(repeat('02', 20), 'hex'), coalesce(max(nonce), 0) + 1, $1, 0, '', array[$2::bytea], 1, 1, 1 from settlement returning pk)
+           values (84532, decode(repeat('02', 20), 'hex'), $3, $1, 0, '', array[$2::bytea], 1, 1, 1) returning pk)
          update payment set settlement = made.pk from made where payment.nonce = $2`,
-        [state, hexToBytes(nonce)],
+        [state, hexToBytes(nonce), ++links],
       )
     }
 
