@@ -18,7 +18,10 @@ export type Station = Readonly<{
   isOpen: boolean
   /** Returns undefined where the master is elsewhere. Throws `KeyFileError` for a file that cannot be opened. */
   appMaster: (batchId: string) => Promise<AesKeyRef | undefined>
-  /** Stores the master of a new batch. Throws `KeyFileError` without STATION_KEK. */
+  /**
+   * Stores the master of a new batch. One of this name stays, because chips of an earlier batch have it. Throws `KeyFileError` without
+   * STATION_KEK.
+   */
   add: (batchId: string, master: Uint8Array) => Promise<void>
   /** Moves masters that an earlier version sealed beside the tag keys. Returns their number. */
   adopt: () => Promise<number>
@@ -60,7 +63,8 @@ export function createStation({ path, kek, former }: StationOptions): Station {
     },
     async add(batchId, master) {
       if (kek === null) throw new KeyFileError(noStationKek)
-      await write(new Map(await own()).set(batchId, master), kek)
+      const masters = await own()
+      if (!masters.has(batchId)) await write(new Map(masters).set(batchId, master), kek)
     },
     async adopt() {
       const masters = kek === null ? null : await earlier()

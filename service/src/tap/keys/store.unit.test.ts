@@ -64,6 +64,17 @@ describe('application masters', () => {
     assert.match(readFileSync(join(dir, 'tag-keys.json'), 'utf8'), /"tag-keys"/)
   })
 
+  it('stay those of the chips when a batch of their name is made again, as after a restore from before it', async () => {
+    const path = join(testFolder(), 'station.keys')
+    const made = async () => {
+      const station = createStation({ path, kek: stationKek, former: null })
+      const store = await openTagKeyStore({ folder: testFolder(), keyFile: { kek }, shared, station })
+      assert.ok((await store.create({ id: 'a' })).ok)
+      return (await station.appMaster('a'))?.secret?.()
+    }
+    assert.deepEqual(await made(), await made())
+  })
+
   it('of an earlier version move away from the tag keys', async () => {
     const dir = testFolder()
     const master = Uint8Array.from(randomBytes(16))
