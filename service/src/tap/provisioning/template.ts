@@ -69,6 +69,10 @@ function templateError(address: string, macInput: MacInput): string | null {
     [/^[\x21-\x7e]+$/.test(address), 'The address must be printable ASCII without spaces.'],
     [address.split('{picc}').length === 2, 'The address must contain {picc} exactly once.'],
     [address.split('{cmac}').length === 2, 'The address must contain {cmac} exactly once.'],
+    [
+      !/[{}]/.test(fillIn(address)),
+      'The address has a placeholder other than {picc} and {cmac}; only a file of chips fills in {gtin} and {serial}.',
+    ],
     [!address.includes('#'), 'The part after # never reaches the server.'],
     [/[?&]picc=\{picc\}(&|$)/.test(address), 'The address must carry the parameter picc={picc}.'],
     [/[?&]cmac=\{cmac\}(&|$)/.test(address), 'The address must carry the parameter cmac={cmac}.'],

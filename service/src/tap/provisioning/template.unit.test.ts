@@ -68,6 +68,8 @@ describe('a tag template', () => {
       ['https://a.example/?e={picc}&cmac={cmac}', /parameter picc/],
       ['https://a.example/?picc={picc}&c={cmac}', /parameter cmac/],
       ['https://a.example/?picc={picc}&cmac=x{cmac}', /parameter cmac/],
+      ['https://a.example/01/{gtin}/21/{serial}?picc={picc}&cmac={cmac}', /placeholder other than/],
+      ['https://a.example/?x=}&picc={picc}&cmac={cmac}', /placeholder other than/],
       ['https:///?picc={picc}&cmac={cmac}', /not a URL/],
     ]
     for (const [address, error] of cases) assert.match(refused(address), error)
