@@ -259,6 +259,16 @@ function parseBatch(row: StoredRow): RegisteredBatch {
   return { ...row, settings: JSON.parse(row.settings) as unknown }
 }
 
+/** Returns why `importTag` refuses a chip with this newest life (`tagOfUid`) in a batch; null: it does not. */
+export function registrationRefusal(
+  known: Pick<RegisteredTag, 'epoch' | 'batchId'> | undefined,
+  { epoch, batchId }: Pick<TagRow, 'epoch' | 'batchId'>,
+): 'newer_epoch' | 'other_batch' | null {
+  if (known === undefined || known.epoch < epoch) return null
+  if (known.epoch > epoch) return 'newer_epoch'
+  return known.batchId === batchId ? null : 'other_batch'
+}
+
 /** `uid` has 7 bytes. */
 type Binding = Readonly<{
   tokenId: bigint

@@ -1,9 +1,10 @@
-/** Files that a command is given by name. The running service may read them, so that none is read without a bound. It overwrites none. */
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+/** Files that a command is given by name. The running service may read them, so that none is read without a bound. It overwrites none but reports. */
+import { constants, createReadStream } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { parseUniqueJson } from '@touchstone/verdict'
 import { bytesWithin, decodeUtf8 } from '../../lib/bytes.ts'
+import { type Cell, formatCsvRow } from '../../lib/csv.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { isOwnDescriptor } from './control-client.ts'
 import { CommandError } from './output.ts'
@@ -53,6 +54,37 @@ export async function writeNew(path: string, text: string): Promise<void> {
     if (code === 'EEXIST') throw new CommandError(`${path} exists already; give --out a new file.`)
     if (code === 'ENOENT' || code === 'ENOTDIR')
       throw new CommandError(`There is no folder ${dirname(path)}; make it, or give --out a file elsewhere.`)
+    throw error
+  }
+}
+
+/** Opens a report with its first rows, which replaces that of an earlier run. Only its owner can read it. `write` returns the code of a fault. */
+export async function openReport(path: string, columns: readonly string[], first: readonly (readonly Cell[])[] = []) {
+  const unwritable = (code: string) => new CommandError(`The report ${path} cannot be written (${code}).`)
+  const codeOf = ({ code = 'unknown reason' }: NodeJS.ErrnoException) => code
+  const file = await openPrivate(path).catch((error: NodeJS.ErrnoException) => {
+    throw unwritable(codeOf(error))
+  })
+  const write = (rows: readonly (readonly Cell[])[]) =>
+    file.appendFile(rows.map((cells) => `${formatCsvRow(cells)}\n`).join('')).then(() => null, codeOf)
+  const fault = await write([columns, ...first])
+  if (fault !== null) {
+    await file.close()
+    throw unwritable(fault)
+  }
+  return { write, close: () => file.close() }
+}
+
+const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND } = constants
+
+/** Opens a file that it empties. One that was there before is made private too. Another process may append its own lines. */
+async function openPrivate(path: string) {
+  const file = await open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0o600)
+  try {
+    if ((await file.stat()).isFile()) await file.chmod(0o600)
+    return file
+  } catch (error) {
+    await file.close()
     throw error
   }
 }

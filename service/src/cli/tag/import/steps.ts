@@ -25,6 +25,7 @@ import {
   type Plan,
   refusals,
   refused,
+  revokedBatch,
   type RowOutcome,
   type Stop,
 } from './rows.ts'
@@ -55,7 +56,7 @@ const pausesMs = [500, 2_000, 6_000]
 export async function createImporter(session: Session, chain: ImportChain | null, wanted: Wanted) {
   const { store, dataDir, io } = session
   const { tags } = store
-  const planRow = await createPlanner(tags)
+  const planRow = createPlanner(tags)
   const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
   const mints =
     chain === null || wanted.dryRun
@@ -68,7 +69,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
           onSent: () => (sent.mint += 1),
           warn: io.err,
         })
-  let isChainDown = false
+  /** The fault that outlasted the retries of a row. */
+  let fault: ServiceError | null = null
   const stored = new LRUCache<Hex, true>({ max: 10_000 })
 
   async function isRegistered(name: string): Promise<boolean> {
@@ -80,7 +82,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
 
   async function run(rows: readonly ParsedRow[], onRow: (outcome: RowOutcome) => void): Promise<RowResult[]> {
     const planned: (Plan | Stop)[] = []
-    for (const row of rows) planned.push(await planRow(row))
+    const batches = new Map((await tags.batches()).map((batch) => [batch.id, batch]))
+    for (const row of rows) planned.push(await planRow(row, batches))
     const plans = await withMinted(await withSameText(await withKnownTokens(planned)))
     return mapConcurrently(plans, concurrency, async (plan, index) => {
       const stop = isStop(plan) ? plan : io.signal.aborted ? stopped : await retried(() => finish(plan))
@@ -154,6 +157,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
 
   async function finish(plan: Plan): Promise<Stop> {
     if (wanted.dryRun) return { outcome: 'ready', detail: `would be ${stepsOf(plan, wanted).join(', ')}` }
+    // A binding on chain is for ever, and the batch may have been revoked since the row was planned.
+    if ((await tags.batch(plan.row.batchId))?.status === 'revoked') return revokedBatch(plan.row.batchId)
     const done: string[] = typeof mints?.tokenOf(plan.name) === 'bigint' ? ['minted'] : []
     if (chain !== null && plan.tokenId !== undefined) {
       for (const [isWanted, step] of [
@@ -195,19 +200,23 @@ export async function createImporter(session: Session, chain: ImportChain | null
     return answer.outcome === 'registered' ? true : refused(refusals[answer.because])
   }
 
-  /** Retries while the chain is unavailable. When one row has used up its retries, no other row waits any more. */
+  /** Retries after a fault, such as a chain that is unavailable. When one row has used up its retries, no other row waits any more. */
   async function retried<T>(work: () => Promise<T>): Promise<T | Stop> {
     const isFault = (error: unknown): error is ServiceError => error instanceof ServiceError
     try {
-      return await retry(work, { pausesMs, signal: io.signal, isRetryable: (error) => isFault(error) && !isChainDown })
+      return await retry(work, {
+        pausesMs,
+        signal: io.signal,
+        isRetryable: (error) => isFault(error) && fault === null,
+      })
     } catch (error) {
       if (!isFault(error)) throw error
-      isChainDown ||= !io.signal.aborted
+      if (!io.signal.aborted) fault ??= error
       return { outcome: 'failed', detail: error.message }
     }
   }
 
-  return { run, sent: (): ImportCounts => sent }
+  return { run, sent: (): ImportCounts => sent, fault: () => fault }
 }
 
 /** Transactions that were sent, and batches of reads. */

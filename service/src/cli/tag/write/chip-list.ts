@@ -1,8 +1,7 @@
 /** The chips of `tag write --from`. They are the rows of a file still to be written; the report lists the written ones. */
-import { open } from 'node:fs/promises'
 import type { Session } from '../../session/session.ts'
+import { openReport } from '../../session/files.ts'
 import { CommandError } from '../../session/output.ts'
-import { formatCsvRow } from '../../../lib/csv.ts'
 import { prepareChips } from '../prepare.ts'
 import type { AddressOptions } from '../template.ts'
 
@@ -25,9 +24,9 @@ export async function openChipList(
   const lineOf = (uid: string, counter: number) => {
     const { row, batch, template } = chips.get(uid) ?? missing(uid)
     const { gtin = '', serial = '' } = row.item ?? {}
-    return `${formatCsvRow([row.line, uid, batch.id, gtin, serial, counter, template.url])}\n`
+    return [row.line, uid, batch.id, gtin, serial, counter, template.url]
   }
-  const lines = [`${formatCsvRow(columns)}\n`]
+  const lines: ReturnType<typeof lineOf>[] = []
   for (const [uid, { row, batch }] of chips) {
     if (batch.id !== options.batch)
       throw new CommandError(
@@ -38,10 +37,7 @@ export async function openChipList(
     done.add(uid)
     lines.push(lineOf(uid, known.baselineCounter))
   }
-  const file = await open(report, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`The report ${report} cannot be written (${error.code}).`)
-  })
-  await file.appendFile(lines.join(''))
+  const { write, close } = await openReport(report, columns, lines)
   return {
     size: chips.size,
     /** Rows that are not written yet. */
@@ -49,12 +45,17 @@ export async function openChipList(
     /** Returns undefined for a chip that is not in the file. `uid` has 14 upper-case hex digits. */
     templateOf: (uid: string) => chips.get(uid)?.template,
     isWritten: (uid: string) => done.has(uid),
+    /** Throws `CommandError` where the report cannot be written. */
     written: async (uid: string, counter: number) => {
       done.add(uid)
-      await file.appendFile(lineOf(uid, counter))
+      const fault = await write([lineOf(uid, counter)])
+      if (fault !== null)
+        throw new CommandError(
+          `The report ${report} cannot be written (${fault}). Its chips are registered: run this again for a complete one.`,
+        )
     },
     report,
-    close: () => file.close(),
+    close,
   }
 }
 

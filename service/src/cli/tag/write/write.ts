@@ -24,6 +24,7 @@ import { makeFolder } from '../../../lib/private-folder.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
+import { registrationRefusal } from '../../../tap/tag-registry.ts'
 import { createAuthenticate } from '../../../tap/sun/authenticate.ts'
 
 type Options = AddressOptions & {
@@ -71,13 +72,11 @@ again: chips that were written are done. <file>.written.csv names the written ch
 
 /** Writes the chips. Returns exit code 1 when one of them could not be made a tag. */
 export async function writeTags(session: Session, options: Options, pcsc: PcscPackage): Promise<number> {
-  const { io, store } = session
+  const { io } = session
   const { batch: batchId, from } = options
   const list = from === undefined ? null : await openChipList(session, resolve(io.cwd, from), options)
   const write = await createWriter(session, options, list)
-  const batch = await store.tags.batch(batchId)
-  if (batch !== undefined && batch.status !== 'active')
-    throw new CommandError(`Batch ${batchId} is not active: make new tags in another batch.`)
+  await assertActive(session, batchId)
   const count = Math.min(options.count ?? list?.left() ?? 1, list?.left() ?? Infinity)
   if (list !== null) io.err(`${list.left()} of ${list.size} chips of the file are to be written.`)
   const began = performance.now()
@@ -110,6 +109,12 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
   return written === count ? 0 : 1
 }
 
+async function assertActive({ store }: Pick<Session, 'store'>, id: string): Promise<void> {
+  const batch = await store.tags.batch(id)
+  if (batch !== undefined && batch.status !== 'active')
+    throw new CommandError(`Batch ${id} is not active: make new tags in another batch.`)
+}
+
 function formatProgress(state: { written: number; count: number; failed: number; ms: number }): string {
   const { written, count, failed, ms } = state
   const each = ms / written
@@ -130,11 +135,17 @@ async function createWriter(session: Session, options: Options, list: ChipList |
   const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, masters)
 
   async function templateOf(uid: Uint8Array): Promise<TagTemplate> {
-    const template = shared ?? list?.templateOf(toHex(uid))
-    if (template === undefined) throw new ChipError(`Chip ${toHex(uid)} is not in the file: put it aside.`)
-    if (list?.isWritten(toHex(uid)) === true)
-      throw new ChipError(`Chip ${toHex(uid)} was written before: put the next one.`)
-    urls.set(toHex(uid), template.url)
+    const name = toHex(uid)
+    const template = shared ?? list?.templateOf(name)
+    if (template === undefined) throw new ChipError(`Chip ${name} is not in the file: put it aside.`)
+    if (list?.isWritten(name) === true) throw new ChipError(`Chip ${name} was written before: put the next one.`)
+    await assertActive(session, batchId)
+    const known = await tags.tagOfUid(uid)
+    if (known !== undefined && registrationRefusal(known, { epoch: batch.epoch, batchId }) !== null)
+      throw new ChipError(
+        `Chip ${name} is registered in batch ${known.batchId}, epoch ${known.epoch}: write it for that batch, or put it aside.`,
+      )
+    urls.set(name, template.url)
     return template
   }
 
@@ -156,8 +167,8 @@ async function createWriter(session: Session, options: Options, list: ChipList |
       )
     const registered = await tags.importTag({ uid, epoch: batch.epoch, batchId, baselineCounter: found.counter })
     if (registered.outcome === 'refused') throw new ChipError(`Chip ${name} is not registered: ${registered.because}.`)
-    await list?.written(name, found.counter)
     await journal.finish(name)
+    await list?.written(name, found.counter)
     return `${name}  written, verified and registered in batch ${batchId} (counter ${found.counter})`
   }
 }

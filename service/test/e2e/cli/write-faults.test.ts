@@ -1,0 +1,154 @@
+/** `touchstone tag write` with a closed batch, a chip of another batch, or a report that cannot be written (spec §4.4). */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
+import { openChipList } from '../../../src/cli/tag/write/chip-list.ts'
+import { writeTags } from '../../../src/cli/tag/write/write.ts'
+import { toHex } from '../../../src/tap/bytes.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
+import { createChip, type Chip } from '../../support/tap/chip.ts'
+import { readerWith } from '../../support/tap/reader.ts'
+import { newUid } from '../../support/tap/tags.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const zeros = '0'.repeat(32)
+const host = 'v.example'
+
+describe('touchstone tag write', () => {
+  let world: World
+  let session: Session
+  before(async () => {
+    world = await startWorld()
+    for (const id of ['b', 'other', 'closing']) await commandsOf(world)('tag', 'batch', 'create', id)
+    session = sessionWith(() => {})
+  })
+  after(() => world.end())
+
+  const path = (name: string) => join(world.settings.DATA_DIR, name)
+  const journals = () => readdir(path('keys/chips')).catch(() => [])
+  const isBlank = (chip: Chip) => chip.keys().every((key) => key === zeros)
+
+  /** A session that passes its lines to `onLine`. A result of true ends the command. */
+  function sessionWith(onLine: (line: string) => boolean | void, tags = world.components.tags): Session {
+    const stopped = new AbortController()
+    const say = (line: string) => void (onLine(line) === true && stopped.abort())
+    return {
+      ...sessionBase(readConfig(world.settings), world.url, {
+        store: { ...world.components, tags },
+        chain: world.components,
+      }),
+      io: { out: say, err: say, cwd: '/', signal: stopped.signal },
+    }
+  }
+
+  async function chipsOfFile(name: string, count: number) {
+    const chips = Array.from({ length: count }, newUid).map((uid) => ({
+      uid,
+      name: toHex(uid),
+      chip: createChip({ uid }),
+    }))
+    await writeFile(path(name), `uid\n${chips.map((chip) => chip.name).join('\n')}\n`)
+    return chips
+  }
+  const linesOf = async (name: string) => (await readFile(path(`${name}.written.csv`), 'utf8')).trim().split('\n')
+
+  it('leaves the next chip blank once the batch is closed', async () => {
+    const [first, next] = [createChip({ uid: newUid() }), createChip({ uid: newUid() })]
+    const { tags } = world.components
+    const importTag: typeof tags.importTag = async (row) => {
+      await tags.setBatchStatus('closing', 'revoked')
+      return tags.importTag(row)
+    }
+    const writing = writeTags(
+      sessionWith(() => {}, { ...tags, importTag }),
+      { host, batch: 'closing', count: 2 },
+      readerWith([{ chip: first }, { chip: next }]),
+    )
+    await assert.rejects(writing, /^Error: Batch closing is not active: make new tags in another batch\.$/)
+    assert.deepEqual([isBlank(first), isBlank(next)], [false, true])
+  })
+
+  it('leaves a chip blank that is registered in another batch, or in a later life', async () => {
+    const { tags } = world.components
+    for (const [batchId, epoch] of [
+      ['other', 0],
+      ['later', 1],
+    ] as const) {
+      const uid = newUid()
+      await tags.importTag({ uid, epoch, batchId })
+      const chip = createChip({ uid })
+      const heard: string[] = []
+      const ended = sessionWith((line) => heard.push(line) > 0 && line.startsWith('Chip '))
+      assert.equal(await writeTags(ended, { host, batch: 'b' }, readerWith([{ chip, liftedAt: 4 }])), 1)
+      assert.equal(
+        heard.find((line) => line.startsWith('Chip ')),
+        `Chip ${toHex(uid)} is registered in batch ${batchId}, epoch ${epoch}: write it for that batch, or put it aside.`,
+      )
+      assert.deepEqual([isBlank(chip), await journals()], [true, []])
+    }
+  })
+
+  it('writes the chips of a file for one batch, and needs a place for its report', async () => {
+    const from = path('mixed.csv')
+    await writeFile(from, `uid,batch\n${toHex(newUid())},other\n`)
+    const write = (batch: string) => writeTags(session, { host, batch, from }, readerWith([]))
+    await assert.rejects(write('b'), /Line 2 is of batch other: write its chips with --batch other/)
+    await mkdir(`${from}.written.csv`)
+    await assert.rejects(write('other'), /The report .*mixed\.csv\.written\.csv cannot be written \(EISDIR\)/)
+    const command = ['tag', 'write', '--from', from, '--batch', 'b', '--host', 'v.example']
+    assert.match(
+      (await commandsOf(world)(...command, '--item', '1/2')).err,
+      /--from has the item of each chip: leave --item out/,
+    )
+  })
+
+  it('keeps the lines of two stations that write the chips of one file at once', async () => {
+    const chips = await chipsOfFile('shared.csv', 3)
+    const list = () => openChipList(session, path('shared.csv'), { host, batch: 'b' })
+    const [one, other] = [await list(), await list()]
+    for (const [index, { name }] of chips.entries()) await (index === 1 ? other : one).written(name, 1)
+    for (const each of [one, other]) await each.close()
+    assert.deepEqual(
+      (await linesOf('shared.csv')).slice(1).map((line) => line.split(',')[1]),
+      chips.map(({ name }) => name),
+    )
+  })
+
+  it('ends with a sentence where its report cannot be written, and has the line at the next run', async () => {
+    const [chip = assert.fail()] = await chipsOfFile('full.csv', 1)
+    const report = path('full.csv.written.csv')
+    const write = (by: Session) =>
+      writeTags(by, { host, batch: 'b', from: path('full.csv') }, readerWith([{ chip: chip.chip }]))
+    await symlink('/dev/full', report)
+    await assert.rejects(
+      write(session),
+      /^Error: The report \S+full\.csv\.written\.csv cannot be written \(ENOSPC\)\.$/,
+    )
+    assert.ok(isBlank(chip.chip))
+    await rm(report)
+
+    execFileSync('mkfifo', [report])
+    const reader = open(report)
+    const { tags } = world.components
+    const importTag: typeof tags.importTag = async (row) => {
+      await (await reader).close()
+      return tags.importTag(row)
+    }
+    const cut = write(sessionWith(() => {}, { ...tags, importTag }))
+    await assert.rejects(
+      cut,
+      /^Error: The report \S+ cannot be written \(EPIPE\)\. Its chips are registered: run this again/,
+    )
+    assert.deepEqual(await journals(), [], 'the chip is finished')
+    await rm(report)
+    await writeFile(report, 'of an earlier run')
+    await chmod(report, 0o644)
+    assert.equal(await write(session), 0)
+    assert.equal((await linesOf('full.csv'))[1]?.split(',')[1], chip.name)
+    assert.equal((await stat(report)).mode & 0o777, 0o600)
+  })
+})
