@@ -24,6 +24,25 @@ describe('a read replica', () => {
     await primary.close()
   })
 
+  it('of a cluster is never asked', async () => {
+    const empty = await openEmptyPglite()
+    const logged: string[] = []
+    let opens = 0
+    const lists = createReadReplica({
+      primary: { ...empty, dialect: 'citus' },
+      open: async () => ((opens += 1), { ...empty, close: async () => {} }),
+      log: createLog((line) => logged.push(line)),
+      checkMs: 1,
+    })
+    lists.start()
+    for (let n = 0; n < 50; n += 1) await empty.query('select 1')
+    await lists.over((own) => own).query('select 1')
+    assert.deepEqual([opens, lists.stats()], [0, { up: false, reads: { replica: 0, primary: 1 } }])
+    assert.match(logged.join(), /"level":"error".*DATABASE_READ_URL/)
+    await lists.close()
+    await empty.close()
+  })
+
   it('that follows another database is never used, and is logged once as an error', async () => {
     const primary = await openEmptyPglite()
     const logged: string[] = []

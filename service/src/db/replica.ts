@@ -116,8 +116,14 @@ export function createReadReplica({
       }
     },
     stats: (): ReplicaStats => ({ up: state === 'up', reads: { ...reads } }),
-    /** Begins to check the replica; until then the first database answers. */
-    start: () => void (checking ??= keepChecking()),
+    /**
+     * Begins to check the replica; until then the first database answers. It always does for a cluster: a standby of the coordinator lags,
+     * and reads shards of workers that do not, so that its cursor says nothing of their rows.
+     */
+    start(): void {
+      if (primary.dialect !== 'citus') checking ??= keepChecking()
+      else log.error('lists of a cluster have no replica', { remedy: 'remove DATABASE_READ_URL' })
+    },
     async close(): Promise<void> {
       closing.abort()
       await checking
