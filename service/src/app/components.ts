@@ -52,7 +52,7 @@ import { createTapBinding, createTapChallenge, tapSecrets } from '../tap/tap-tok
 import type { TagHash } from '../tap/tag-hash.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
-import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
+import { assertPageKeys, keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { configuredTagHashes, joinStore, openApprovals, type StoreComponents } from './store.ts'
 
 /** Times after which requests to the chain, and for the texts of verdicts, are given up. Tests on a busy machine set longer ones. */
@@ -210,6 +210,7 @@ export async function openComponents(
   const operations = operationStore(database)
   const roleKeys = await openRoleKeys(config, store.keyStores)
   const keys = keysByRole(roleKeys)
+  assertPageKeys(config, keys)
   const openAny = (name: string): AnyProvider =>
     owned(
       createAnyProvider({
@@ -287,7 +288,7 @@ export async function openComponents(
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
     ...openTickets(config, store.tags),
-    ...openPageSteps(config, store.tags, { writer, operations, transfers: transferReads, keys }),
+    ...openPageSteps(config, store.tags, { writer, operations, transfers: transferReads }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -318,15 +319,12 @@ function openTickets(
   }
 }
 
-/** Lets visitors take steps of ownership in a page. Throws a ConfigError where a key is missing. */
+/** Lets visitors take steps of ownership in a page. */
 function openPageSteps(
   { pages: { ownership }, tap }: Config,
   { revokedBatches }: RevokedBatches,
-  { keys, ...deps }: SignedWriteDeps & { readonly keys: ReturnType<typeof keysByRole> },
+  deps: SignedWriteDeps,
 ): Pick<Components, 'pageClaims' | 'pageTransfers'> {
-  if (!ownership.has('claim') && !ownership.has('transfer')) return { pageClaims: undefined, pageTransfers: undefined }
-  if (tap.kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
-    throw new ConfigError('PAGE_OWNERSHIP=claim,transfer needs TAG_KEK and RELAYER_KEY, for claims also ATTESTER_KEY.')
   const tickets = { ...tapSecrets(tap), revokedBatches }
   return {
     pageClaims: ownership.has('claim')

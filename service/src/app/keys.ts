@@ -1,9 +1,12 @@
 /** Opens the private keys of this process where the settings place them (spec §5): settings and files, or a PKCS#11 token. */
+import { join } from 'node:path'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import type { OperatorKeys } from '../chain/transactions/writer.ts'
+import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { accountOf, type EthereumKey, localEthereumKey, storedEthereumKey } from '../keys/ethereum.ts'
 import { type KeyStore, KeyStoreError } from '../keys/key.ts'
 import { openToken } from '../keys/pkcs11/token.ts'
+import type { KeySourceOptions } from '../payments/attestation/source.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { type KeyName, operatorSettings } from './config/key-source.ts'
 import type { LocalAccount } from 'viem'
@@ -86,6 +89,29 @@ export async function facilitatorAccounts(
 /** Returns the keys that authorize claims of payment channels, the one for new channels first. */
 export function channelKeys({ gateway }: Pick<Config, 'gateway'>): readonly EthereumKey[] {
   return gateway.channels ? gateway.channelKeys.map((key) => localKey(key, 'PAYMENT_CHANNEL_KEYS')) : []
+}
+
+/** Returns the sources of the key that signs attestations. */
+export function attestationSources(
+  { dataDir, demo, gateway }: Pick<Config, 'dataDir' | 'demo' | 'gateway'>,
+  stores: KeyStores,
+): KeySourceOptions {
+  return {
+    folder: join(dataDir, 'keys'),
+    privateKey: gateway.attestationKey,
+    keystore: gateway.keystore,
+    keystorePasswordFile: gateway.keystorePasswordFile,
+    keyStore: stores('attestation'),
+    isPublicKnowledge: isPublishedAddress,
+    demo,
+  }
+}
+
+/** Throws a ConfigError where a key is missing that steps of ownership in a page need. */
+export function assertPageKeys({ pages: { ownership }, tap }: Pick<Config, 'pages' | 'tap'>, keys: OperatorKeys): void {
+  if (!ownership.has('claim') && !ownership.has('transfer')) return
+  if (tap.kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
+    throw new ConfigError('PAGE_OWNERSHIP=claim,transfer needs TAG_KEK and RELAYER_KEY, for claims also ATTESTER_KEY.')
 }
 
 async function accountFor(

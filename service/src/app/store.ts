@@ -15,7 +15,6 @@ import { UnfitDatabaseError } from '../db/postgres/fitness.ts'
 import { OtherDatabaseError } from '../db/postgres/identity.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
-import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../access/api-keys.ts'
 import { databaseActs, type recycleAct } from '../access/approvals/acts.ts'
 import { type Approvals, createApprovals } from '../access/approvals/approvals.ts'
@@ -37,7 +36,7 @@ import { createRevokedTaps, type RevokedTaps } from '../tap/revoked-taps.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
-import { type KeyStores, openKeyStores } from './keys.ts'
+import { attestationSources, type KeyStores, openKeyStores } from './keys.ts'
 
 export type StoreComponents = {
   readonly keyStores: KeyStores
@@ -178,14 +177,8 @@ async function openKeys(
   )
   const attestation = openedOnce(() =>
     openAttestationKeys({
-      folder,
+      ...attestationSources(config, keyStores),
       database,
-      privateKey: config.gateway.attestationKey,
-      keystore: config.gateway.keystore,
-      keystorePasswordFile: config.gateway.keystorePasswordFile,
-      keyStore: keyStores('attestation'),
-      isPublicKnowledge: isPublishedAddress,
-      demo: config.demo,
       // Only processes that sell attestations make a key, because it must be where it signs.
       mayMake: config.roles.has('gateway') || config.store.databaseUrl === null,
     }),

@@ -26,7 +26,7 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'PAYMENT_PRICE is above 100000, which default buyers reject; set PAYMENT_HIGH_PRICE=on to allow it.',
     )
-  const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '') !== '')
+  const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '').trim() !== '')
   const { kek, stationKek } = config.tap
   const { backupKey } = config
   if (backupKey !== null && [kek, stationKek].some((other) => other !== null && constantTimeEqual(backupKey, other)))
@@ -55,6 +55,10 @@ export function readConfig(env: Environment) {
   if (workers > 1 && store.databaseUrl === null)
     throw new ConfigError(
       'WORKERS above 1 needs PostgreSQL: set DATABASE_URL, because the embedded database belongs to one process.',
+    )
+  if ((config.metricsPort ?? 0) > 0 && (config.metricsPort ?? 0) + workers - 1 > 65_535)
+    throw new ConfigError(
+      `METRICS_PORT is ${config.metricsPort}, and leaves no port for each of ${workers} WORKERS: the last one is at most 65535.`,
     )
   if (store.directUrl !== null && store.databaseUrl === null)
     throw new ConfigError(

@@ -1,9 +1,11 @@
 /** Checks of the keys, without showing any. */
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
-import { keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
+import { assertPageKeys, attestationSources, keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
 import type { Sql } from '../../db/database.ts'
 import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
+import { assertAttestationKeys } from '../../payments/attestation/keys.ts'
 import { type BatchKeyRecord, keyFingerprint } from '../../tap/keys/batch.ts'
 import { KeyFileError, readKeyFile } from '../../tap/keys/key-file.ts'
 import { compareBatches, missingKeysRemedy } from '../../tap/keys/shared.ts'
@@ -16,6 +18,7 @@ export async function checkKeys(config: Config): Promise<readonly Finding[]> {
   const { tap, roles, keys, operator } = config
   const found: Finding[] = []
   if (roles.has('verification')) found.push(...(await checkTagKeys(config)))
+  else if (tap.kek !== null) await readTagKeys(config, tap.kek)
   const usesTags = roles.has('verification') || roles.has('graphql')
   if (usesTags && tap.commitment === 'hmac' && tap.pepper === null)
     found.push(
@@ -43,26 +46,42 @@ export async function checkRoleKeys(config: Config): Promise<readonly Finding[]>
   const { rejectPublishedKeys } = await import('../../chain/transactions/writer.ts')
   await using opened = new AsyncDisposableStack()
   const stores = await openKeyStores(config, opened)
-  rejectPublishedKeys(keysByRole(await openRoleKeys(config, stores)), config.demo)
+  const roleKeys = keysByRole(await openRoleKeys(config, stores))
+  rejectPublishedKeys(roleKeys, config.demo)
+  assertPageKeys(config, roleKeys)
   return config.keys === null ? [] : [ok('keys', 'The PKCS#11 token opens.')]
 }
 
-/** Throws where a start would: the folder lacks the issuer keys of the database, as on a second instance. */
-export async function checkIssuerKeys(config: Config, database: Sql): Promise<readonly Finding[]> {
-  if (!config.roles.has('verification')) return []
+/**
+ * Throws where a start would, for the keys of the issuer and of attestations. A file may be damaged, or the folder lack keys of the database,
+ * as on a second instance. `database` null: it is not asked.
+ */
+export async function checkSigningKeys(config: Config, database: Sql | null): Promise<readonly Finding[]> {
+  const { roles } = config
   await using opened = new AsyncDisposableStack()
+  const stores = await openKeyStores(config, opened).catch(() => null)
+  const folder = await stat(config.dataDir).catch(() => null)
+  if (stores === null || folder?.isDirectory() === false) return [] // the checks of roles and folder say so
   await assertIssuerKeys({
     folder: join(config.dataDir, 'keys'),
-    signing: config.passport.signing,
-    published: issuerKeyStore(database),
-    keyStore: (await openKeyStores(config, opened))('issuer'),
+    signing: config.passport.signing && roles.has('verification'),
+    ...(database !== null && { published: issuerKeyStore(database) }),
+    keyStore: stores('issuer'),
   })
+  if (roles.has('gateway') || roles.has('graphql'))
+    await assertAttestationKeys({ ...attestationSources(config, stores), database, sells: roles.has('gateway') })
   return []
 }
 
+function readTagKeys(
+  { dataDir, demo, tap: { previousKek } }: Config,
+  kek: Uint8Array,
+): Promise<readonly BatchKeyRecord[]> {
+  return readKeyFile(tagKeyFile(join(dataDir, 'keys')), { kek, previousKek, demo })
+}
+
 async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
-  const { dataDir, demo } = config
-  const { kek, previousKek } = config.tap
+  const { kek } = config.tap
   if (kek === null)
     return [
       warning(
@@ -72,7 +91,7 @@ async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
       ),
     ]
   try {
-    const batches = await readKeyFile(tagKeyFile(join(dataDir, 'keys')), { kek, previousKek, demo })
+    const batches = await readTagKeys(config, kek)
     const missing = await missingBatches(config, batches)
     return [
       batches.length === 0

@@ -103,20 +103,29 @@ async function openEntries(dataDir: string): Promise<readonly string[]> {
   return paths.filter((_, at) => isOpen(modes[at] ?? 0))
 }
 
+/** Returns the port of each worker. */
+function metricsPorts(first: number | null, workers: number): readonly number[] {
+  if (first === null) return []
+  return first === 0 ? [0] : Array.from({ length: workers }, (_, place) => first + place)
+}
+
 /** `isRunning`: the service of this folder runs, and so has the ports. */
 export async function checkPorts(
-  { hosts, roles, metricsPort }: Config,
+  { hosts, roles, metricsPort, workers }: Config,
   isRunning: boolean,
 ): Promise<readonly Finding[]> {
   const wanted = [
     ...(['verification', 'gateway', 'graphql'] as const).flatMap((role) =>
       roles.has(role) ? [{ setting: `${role.toUpperCase()}_PORT`, port: hosts[role].port }] : [],
     ),
-    ...(metricsPort === null ? [] : [{ setting: 'METRICS_PORT', port: metricsPort }]),
+    ...metricsPorts(metricsPort, workers).map((port) => ({ setting: 'METRICS_PORT', port })),
   ]
   const taken = isRunning ? 'The running service has it.' : null
   return Promise.all(
-    wanted.map(async ({ setting, port }) => {
+    wanted.map(async ({ setting, port }, at) => {
+      const other = port === 0 ? undefined : wanted.slice(0, at).find((before) => before.port === port)
+      if (other !== undefined)
+        return wrong('ports', `${setting}: ${port} is that of ${other.setting} too.`, `Choose another ${setting}.`)
       const error = taken === null && port !== 0 ? await bindError(hosts.bind, port) : null
       if (error === null) return ok('ports', `${setting}: ${port}. ${taken ?? 'It is free.'}`)
       const remedies: Readonly<Record<string, string>> = {

@@ -4,11 +4,16 @@ import { settings } from '../../app/config/schema.ts'
 /** `meant` is the setting whose name is nearest. */
 type Misspelt = Readonly<{ name: string; meant: string }>
 
-/** Returns the variables that are no setting, and are within two letters of one. A short name has one letter of tolerance. */
+/**
+ * Returns the variables that are no setting, and are within two letters of one. A short name has one letter of tolerance. So are those that name
+ * a file of a setting that is not secret.
+ */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): readonly Misspelt[] {
   const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]))
   const names = Object.keys(env).filter((name) => (env[name] ?? '') !== '' && !known.includes(name))
   return names.flatMap((name) => {
+    const [, plain = ''] = /^(.+)_FILE$/.exec(name) ?? []
+    if (Object.hasOwn(settings, plain)) return [{ name, meant: plain }]
     const near = known
       .map((meant) => ({ meant, letters: distance(name.toUpperCase(), meant) }))
       .filter(({ meant, letters }) => letters <= (meant.length < 8 ? 1 : 2))

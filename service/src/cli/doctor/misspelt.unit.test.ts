@@ -21,6 +21,11 @@ describe('misspelt settings', () => {
       assert.deepEqual(found({ [name]: '1' }), [`${name} ${meant}`])
   })
 
+  it('are files of settings that are not secret, which are read from the variable alone', () => {
+    for (const name of ['BASE_URL', 'CHAIN_CONTRACT', 'FACILITATOR_URL'])
+      assert.deepEqual(found({ [`${name}_FILE`]: '/run/text' }), [`${name}_FILE ${name}`])
+  })
+
   it('are neither settings nor what a machine sets', () => {
     const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]))
     assert.deepEqual(found(Object.fromEntries(names.map((name) => [name, '1']))), [])

@@ -5,7 +5,7 @@ import { endpointHost, type Hex } from '@touchstone/verdict'
 import { keccak256 } from 'viem/utils'
 import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
-import { countProviders } from '../../chain/rpc/trust.ts'
+import { countProviders, requiredAnswers } from '../../chain/rpc/trust.ts'
 import { keptTables } from '../../db/backup.ts'
 import { isMissingDatabase, isOutOfConnections } from '../../db/errors.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
@@ -16,7 +16,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import { findClosedToUs } from '../../lib/private-folder.ts'
 import { isListening } from './port.ts'
 import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
-import { checkIssuerKeys } from './keys.ts'
+import { checkSigningKeys } from './keys.ts'
 
 /** Beyond this the times of payments and tokens are wrong. */
 const mostSkewSeconds = 5
@@ -26,15 +26,8 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
   const { databaseUrl } = config.store
   if (databaseUrl === null) {
     if (isRunning) return [ok('database', 'The embedded one; the running service has it.')]
-    const { findOtherStore } = await import('../../app/store.ts')
-    const other = findOtherStore(config.dataDir)
-    if (other !== null) return [wrong('database', ...other)]
-    if (!existsSync(join(config.dataDir, 'store')))
-      return [ok('database', 'The embedded one; the first start makes it.')]
-    const closed = await findClosedToUs(join(config.dataDir, 'store'))
-    return closed === null
-      ? [ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')]
-      : [wrong('database', `${closed.path} may not be written (${closed.code}).`, closed.remedy)]
+    const keys = await findingsOf('keys', signingRemedy, () => checkSigningKeys(config, null))
+    return [...keys, await checkEmbedded(config)]
   }
   const { openBareDatabase } = await import('../../app/store.ts')
   const database = await openBareDatabase(config, 5_000).catch((error: Error) => {
@@ -67,18 +60,25 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
           ? ok('database', `PostgreSQL answers. ${pending} The next start brings it up to date.`)
           : wrong('database', pending, 'Run touchstone migrate: MIGRATE is off.'),
       clockFinding('the database', Number(row?.now)),
-      ...(missing.length > 0
-        ? []
-        : [
-            ...(await findingsOf('database', rightsRemedy, () => checkRights(config.store))),
-            ...(await findingsOf('keys', 'Copy the file from the instance that has them.', () =>
-              checkIssuerKeys(config, database),
-            )),
-          ]),
+      ...(missing.length > 0 ? [] : await findingsOf('database', rightsRemedy, () => checkRights(config.store))),
+      ...(await findingsOf('keys', signingRemedy, () =>
+        checkSigningKeys(config, missing.length > 0 ? null : database),
+      )),
     ]
   } finally {
     await database.close()
   }
+}
+
+async function checkEmbedded({ dataDir }: Config): Promise<Finding> {
+  const { findOtherStore } = await import('../../app/store.ts')
+  const other = findOtherStore(dataDir)
+  if (other !== null) return wrong('database', ...other)
+  if (!existsSync(join(dataDir, 'store'))) return ok('database', 'The embedded one; the first start makes it.')
+  const closed = await findClosedToUs(join(dataDir, 'store'))
+  return closed === null
+    ? ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')
+    : wrong('database', `${closed.path} may not be written (${closed.code}).`, closed.remedy)
 }
 
 /** Tables that another role made may be closed to that of DATABASE_URL, which DATABASE_DIRECT_URL need not have. */
@@ -95,6 +95,8 @@ async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Pr
   return [wrong('database', `The role of DATABASE_URL has no rights to ${tables}.`, rightsRemedy)]
 }
 
+const signingRemedy = 'Correct the setting, or copy the file from the instance that has the keys.'
+
 const rightsRemedy = 'Grant them as the owner of the tables: «Two roles of the database» in docs/operators-handbook.md.'
 
 const closedStatement = `select relname as name from pg_class where relnamespace = current_schema()::regnamespace
@@ -110,6 +112,8 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
   if (primary === null) return [] // the check of the database says so
   try {
     const replica = await open(readUrl)
+    if (primary.dialect === 'citus')
+      return [warning('database', 'DATABASE_READ_URL has no effect on a cluster.', 'Remove DATABASE_READ_URL.')]
     if (await isOneDatabase(primary.query, replica.query)) return [ok('database', 'The replica answers.')]
   } catch (error) {
     return [
@@ -123,8 +127,16 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
   return [wrong('database', new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')]
 }
 
-export async function checkRedis({ limits: { redisUrl } }: Config): Promise<readonly Finding[]> {
+export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<readonly Finding[]> {
   if (redisUrl === null) return []
+  if (store !== 'redis')
+    return [
+      warning(
+        'redis',
+        `REDIS_URL has no effect with RATE_LIMIT_STORE=${store}.`,
+        'Set RATE_LIMIT_STORE=redis, or remove REDIS_URL.',
+      ),
+    ]
   const isThere = await isAccepting(redisUrl)
   const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
   if (!isThere) return [wrong('redis', 'Nothing accepts connections under REDIS_URL.', remedy)]
@@ -178,6 +190,10 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
   return [
     ...asked.flat(),
     ...(isUsable ? await checkReads(chain) : []),
+    ...(await findingsOf('chain', 'Correct CHAIN_TRUST, CHAIN_QUORUM or CHAIN_RPC_URLS.', async () => {
+      requiredAnswers(chain) // throws where a start would
+      return []
+    })),
     ...(contract === null
       ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
       : []),
@@ -227,7 +243,7 @@ async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain'
 
 async function checkProvider(
   url: string,
-  { contract, codeHash, maxHeadAgeSeconds }: Config['chain'],
+  { contract, codeHash, maxHeadAgeSeconds, startBlock }: Config['chain'],
 ): Promise<readonly Finding[]> {
   const host = endpointHost(url)
   const rpc = createRpcClient({ url, timeoutMs: 5_000 })
@@ -241,13 +257,21 @@ async function checkProvider(
           'Name a provider of Base Sepolia in CHAIN_RPC_URLS.',
         ),
       ]
-    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp?: Hex } | null
+    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp?: Hex; number?: Hex } | null
     const time = Number(block?.timestamp ?? Number.NaN)
     const age = Date.now() / 1_000 - time
     const found = [ok('chain', `${host} answers; its newest block is ${Math.max(0, Math.round(age))} s old.`)]
     if (age < -mostSkewSeconds) found.push(clockFinding(`a block of ${host}`, time))
     else if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
       found.push(await oldHeadFinding(url, time, maxHeadAgeSeconds))
+    if (startBlock > BigInt(block?.number ?? 0))
+      found.push(
+        wrong(
+          'chain',
+          `CHAIN_START_BLOCK is above the newest block of ${host}, so that nothing is indexed.`,
+          'Set it to the block of the contract’s deployment, or any before.',
+        ),
+      )
     return contract === null
       ? found
       : [...found, checkCode(host, await rpc('eth_getCode', [contract, 'latest']), codeHash)]

@@ -9,7 +9,7 @@ import { createAgeClock } from '../../lib/async/age-clock.ts'
 import { formatSecond } from '../../domain/text.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { openKeyHistory } from './history.ts'
-import { openKeySource, type KeySourceOptions } from './source.ts'
+import { openKeySource, type KeySource, type KeySourceOptions } from './source.ts'
 
 /** The key after the change, or one sentence why nothing was changed. */
 export type KeyChange = PublishedKey | { readonly refused: string }
@@ -31,6 +31,22 @@ const mostAnnounced = 180
 
 /** Other processes may sign with a retired key until they reload the history. */
 const graceSeconds = 120
+
+/** Throws what `openAttestationKeys` and, for a process that sells, `active` would throw. It changes nothing; `database` null: it is not asked. */
+export async function assertAttestationKeys({
+  database,
+  sells,
+  ...options
+}: KeySourceOptions & { readonly database: Sql | null; readonly sells: boolean }): Promise<void> {
+  const source = await openKeySource(options, Math.floor(Date.now() / 1000))
+  if (database === null) return
+  const rows = (await openKeyHistory(database, createAgeClock())).rows()
+  const newest = source.own().at(-1)?.key
+  const row = rows.find(({ keyId }) => keyId === newest?.keyId)
+  if (source.make === null && row !== undefined && !['next', 'active'].includes(row.status)) throw ended(row)
+  const other = rows.findLast(({ status }) => status === 'active')
+  if (sells && newest === undefined && other !== undefined) throw elsewhere(other, source)
+}
 
 /** Reads or makes the key that signs. Throws one sentence that says what to do. */
 export async function openAttestationKeys({
@@ -60,10 +76,7 @@ export async function openAttestationKeys({
     const row = await history.find(key.keyId)
     // New in the configuration, or a folder older than its database. Its older keys stay unlisted: one may have been revoked.
     if (row === null) await history.add(key.address, { validFrom: made, status: 'active' })
-    else if (source.make === null && !(await activate(key.address)))
-      throw new Error(
-        `The configured attestation key ${key.keyId} is ${row.status}, so its signatures are no longer valid: configure another one.`,
-      )
+    else if (source.make === null && !(await activate(key.address))) throw ended(row)
   }
 
   /** Makes a key when the folder has none that signs. The operator provides configured keys. */
@@ -86,13 +99,9 @@ export async function openAttestationKeys({
   /** Returns a key that cannot sign, so that the gateway rejects the buyer before money moves. */
   function unusable(): AttestationKey {
     const last = source.own().at(-1)?.key
-    const other = newestActive()?.keyId
+    const other = newestActive()
     if (last === undefined)
-      throw new Error(
-        other === undefined
-          ? 'There is no attestation key here.'
-          : `The attestation key ${other} of this database is not in ${source.place}: copy it there, or set the same ATTESTATION_KEY everywhere. If it is lost, retire it by: touchstone attest key retire ${other}`,
-      )
+      throw other === undefined ? new Error('There is no attestation key here.') : elsewhere(other, source)
     const row = history.rows().find(({ keyId, status }) => keyId === last.keyId && status === 'active')
     const cannotSign =
       row === undefined || row.validFrom <= seconds()
@@ -200,6 +209,18 @@ export async function openAttestationKeys({
         return undefined
       }),
   }
+}
+
+function ended({ keyId, status }: PublishedKey): Error {
+  return new Error(
+    `The configured attestation key ${keyId} is ${status}, so its signatures are no longer valid: configure another one.`,
+  )
+}
+
+function elsewhere({ keyId }: PublishedKey, { place }: KeySource): Error {
+  return new Error(
+    `The attestation key ${keyId} of this database is not in ${place}: copy it there, or set the same ATTESTATION_KEY everywhere. If it is lost, retire it by: touchstone attest key retire ${keyId}`,
+  )
 }
 
 function notBegun(keyId: string, validFrom: number): string {
