@@ -85,6 +85,23 @@ describe('the configuration', () => {
       assert.throws(() => readConfig({ BASE_URL: text }), /BASE_URL must be an http or https URL without path/, text)
   })
 
+  it('takes no user and password in a URL that pages or errors would show', () => {
+    for (const name of ['PUBLIC_RPC_URL', 'EXPLORER_URL', 'FACILITATOR_URL'])
+      for (const text of ['https://hidden:hidden@a.example/rpc', 'https://hidden@a.example'])
+        assert.throws(
+          () => readConfig({ [name]: text }),
+          new ConfigError(
+            `${name} must be a URL (http, https) without user and password, or empty; found "https://a.example…".`,
+          ),
+        )
+  })
+
+  it('takes no folder with a space at an end, which a start would make anew', () => {
+    assert.equal(readConfig({ DATA_DIR: '/var/lib/two words' }).dataDir, '/var/lib/two words')
+    for (const text of ['/var/lib/touchstone ', ' data', '', ' '])
+      assert.throws(() => readConfig({ DATA_DIR: text }), /^Error: DATA_DIR must be a folder, without spaces at its/)
+  })
+
   it('takes an address once that a list has in two spellings, so that its feedback is not summed twice', () => {
     const [spelled, lower] = [
       '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
@@ -125,6 +142,7 @@ describe('the configuration', () => {
 
   it('takes the roles of a process', () => {
     assert.deepEqual([...readConfig({ ONLY: 'indexer, graphql' }).roles], ['graphql', 'indexer'])
+    for (const all of ['', ' ']) assert.equal(readConfig({ ONLY: all }).roles.size, 3)
     assert.throws(
       () => readConfig({ ONLY: 'graphql,worker' }),
       /ONLY must be some of verification, gateway, graphql, indexer, separated by commas; found "graphql,worker"/,

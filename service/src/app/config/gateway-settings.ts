@@ -1,6 +1,18 @@
 /** Settings of the payment gateway (spec §2.6, §4.8), a part of the schema of the configuration. */
 import { z } from 'zod'
-import { address, addresses, file, hexBytes, list, mapped, optional, pattern, toggle, url, whole } from './parsers.ts'
+import {
+  address,
+  addresses,
+  file,
+  hexBytes,
+  list,
+  mapped,
+  optional,
+  openUrl,
+  pattern,
+  toggle,
+  whole,
+} from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
 const keyBytes = hexBytes(32, 32)
@@ -56,7 +68,7 @@ export const gatewaySettings = z.object({
   ),
   facilitatorUrl: setting(
     'FACILITATOR_URL',
-    optional(url('http', 'https')),
+    optional(openUrl),
     'Remote x402 facilitator; empty: this process settles with FACILITATOR_KEY.',
   ),
   facilitatorHeadersFile: setting(

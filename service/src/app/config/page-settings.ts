@@ -1,17 +1,17 @@
 /** Settings of the pages of the verification host: the visitor's browser, brand themes, ownership. */
 import { z } from 'zod'
-import { anyOf, file, mapped, optional, url } from './parsers.ts'
+import { anyOf, file, mapped, openUrl, optional } from './parsers.ts'
 import { setting } from './setting.ts'
 
 export const pageSettings = z.object({
   publicRpcUrl: setting(
     'PUBLIC_RPC_URL',
-    optional(url('http', 'https')),
+    optional(openUrl),
     'JSON-RPC provider that visitors’ browsers may ask on the pages, for the recheck; it must allow other origins. Never one with a key.',
   ),
   explorerUrl: setting(
     'EXPLORER_URL',
-    mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
+    mapped(optional(openUrl), (text) => text?.replace(/\/$/, '') ?? null),
     'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
   ),
   ownership: setting(

@@ -101,8 +101,11 @@ export function hexBytes(least: number, most: number): Parser<Uint8Array> {
   )
 }
 
-export const url = (...schemes: readonly string[]): Parser<string> =>
-  textThat(`a URL (${schemes.join(', ')})`, (text) => isUrl(text, schemes))
+/** Accepts the URL of one server of PostgreSQL. */
+export const serverUrl = textThat('a URL (postgres, postgresql)', (text) => isUrl(text, ['postgres', 'postgresql']))
+
+/** Accepts a URL that pages show, or that `fetch` takes. The error of `fetch` for one with a user has its password. */
+export const openUrl = textThat('a URL (http, https) without user and password', isOpenUrl)
 
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
 /** A URL with a fragment, even an empty one, makes no socket. */
@@ -188,6 +191,10 @@ function splitList(text: string): string[] {
 
 function isUrl(text: string, schemes: readonly string[]): boolean {
   return URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1))
+}
+
+function isOpenUrl(text: string): boolean {
+  return isHttpUrl(text) && new URL(text).username + new URL(text).password === ''
 }
 
 function isRedisUrl(text: string): boolean {

@@ -26,9 +26,9 @@ import {
   origins,
   pattern,
   processes,
+  serverUrl,
   someOf,
   toggle,
-  url,
   whole,
 } from './parsers.ts'
 import { mapSettings, secret, type Setting, setting } from './setting.ts'
@@ -54,7 +54,7 @@ export const configSchema = z.object({
   ),
   dataDir: setting(
     'DATA_DIR',
-    mapped(pattern(/./, 'a folder', 'data'), (text) => resolve(text)),
+    mapped(pattern(/^\S(?:.*\S)?$/, 'a folder, without spaces at its ends', 'data'), (text) => resolve(text)),
     'Folder of everything that is kept: embedded chain, database, keys.',
   ),
   hosts: z.object({
@@ -93,7 +93,7 @@ export const configSchema = z.object({
     ),
     readUrl: secret(
       'DATABASE_READ_URL',
-      optional(url('postgres', 'postgresql')),
+      optional(serverUrl),
       'Replica of DATABASE_URL that GraphQL lists are read from while it is at most 5 s behind; empty: none.',
     ),
     waitSeconds: setting(

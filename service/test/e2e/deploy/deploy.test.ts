@@ -383,6 +383,7 @@ describe('deploy/systemd', () => {
     assert.match(unit, /^NotifyAccess=all$/m) // systemd-notify is not the main process
     assert.match(unit, /^StartLimitIntervalSec=0$(?=[^[]*^\[Service\]$)/m) // a start that fails is always tried again
     assert.match(unit, /^TimeoutStartSec=infinity$/m) // a migration may take longer than the default
+    assert.match(unit, /^SuccessExitStatus=143$/m) // of a stop during the start
   })
 
   const skip = has('systemd-analyze') ? false : 'no systemd-analyze'
