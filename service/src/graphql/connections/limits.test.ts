@@ -174,6 +174,46 @@ describe('a client', { skip: noPostgres }, () => {
     assert.equal((await once(socket, 'close'))[0], 1009)
   })
 
+  it('may send a message in a thousand frames, not in more: one of a single byte takes a hundred times its memory', async () => {
+    const socket = new WebSocket(world.url, 'graphql-transport-ws')
+    await once(socket, 'open')
+    const sendInPieces = (text: string) => {
+      for (const sign of text) socket.send(sign, { fin: false })
+      socket.send('', { fin: true })
+    }
+    sendInPieces(JSON.stringify(init()))
+    assert.match(String((await once(socket, 'message'))[0]), /"connection_ack"/)
+    sendInPieces('x'.repeat(1_001))
+    assert.equal((await once(socket, 'close'))[0], 1008)
+  })
+
+  it('that uses an id twice is closed with 4409, however long the id is', async () => {
+    const socket = new WebSocket(world.url, 'graphql-transport-ws')
+    await once(socket, 'open')
+    const closed = once(socket, 'close', { signal: AbortSignal.timeout(20_000) })
+    const begun = { ...subscription(1), id: '\u{1f4a5}'.repeat(100) }
+    for (const message of [init(), begun, begun]) {
+      socket.send(JSON.stringify(message))
+      if (message.type === 'connection_init') await once(socket, 'message')
+    }
+    assert.equal((await closed)[0], 4409)
+  })
+
+  it('that begins an operation under the id of one that has not ended leaves nothing behind', async () => {
+    const socket = await byHand([init()])
+    const received: string[] = []
+    socket.on('data', (data) => received.push(String(data)))
+    const query = { id: '2', type: 'subscribe', payload: { query: '{ __typename }' } }
+    await until(() => received.join('').includes('connection_ack'))
+    const messages = [subscription(1), { id: '1', type: 'complete' }, subscription(1), query]
+    socket.write(Buffer.concat(messages.map((message) => frame(0x1, JSON.stringify(message)))))
+    await until(() => received.join('').includes('"id":"2","type":"complete"'))
+    assert.ok(world.subscriptions() > 0)
+    socket.destroy()
+    await until(() => world.connections.count() === 0)
+    assert.equal(world.subscriptions(), 0)
+  })
+
   it('may be one of a limited number that have sent no key yet', async () => {
     const unauthenticated = await Promise.all(
       Array.from({ length: 5 }, async () => {

@@ -6,7 +6,10 @@ import { WebSocket } from 'ws'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, verifier, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { bob, hashOf, insertAsset, insertTransfer } from '../../../test/support/index/rows.ts'
+import { keepSecret } from '../../../test/support/evidence.ts'
+import { newApiKey } from '../../access/api-keys.ts'
 import type { Database } from '../../db/database.ts'
+import { createRateLimiter } from '../../http/rate-limit/limiter.ts'
 import { until } from '../../../test/support/wait.ts'
 
 const transferred = `subscription ($id: ID!) { productTransferred(productId: $id) {
@@ -265,6 +268,25 @@ describe('the key of a socket', { skip: noPostgres }, () => {
     await subscribed(world, 2)
     assert.equal(await subscribe(client, '{ __typename }').ended, null)
     for (const { stop } of three) stop()
+  })
+
+  it('has one quota for the operations of all its connections', async () => {
+    await using own = await startSockets(database, { limiter: createRateLimiter({ limit: 2 }) })
+    const ask = () => subscribe(own.connect(), '{ __typename }').ended
+    assert.deepEqual([await ask(), await ask()], [null, null])
+    assert.match(JSON.stringify(await ask()), /RATE_LIMITED/)
+  })
+
+  it('is good in its networks only', async () => {
+    for (const [network, code] of [
+      ['127.0.0.0/8', 0],
+      ['192.0.2.0/24', 4403],
+    ] as const) {
+      const { text, hash } = newApiKey()
+      keepSecret(text)
+      await world.keys.create({ hash, name: 'office', scopes: ['read'], networks: [network] })
+      assert.equal(await closing({ authorization: `Bearer ${text}` }), code, network)
+    }
   })
 
   it('is asked for at /graphql only, and nothing goes on before it was shown', async () => {

@@ -17,7 +17,7 @@ import type { ApiKey, AuthenticateKey } from '../../access/api-keys.ts'
 import { graphqlError } from '../errors.ts'
 import type { OperationSteps } from '../server/operation.ts'
 import { connectionGroups, type Connection, type Connections } from './connections.ts'
-import { createResultMaker } from './results.ts'
+import { createResultMaker, type Results } from './results.ts'
 
 export type SocketServerOptions = OperationSteps & {
   /** Those of all servers of the host. */
@@ -35,6 +35,9 @@ export type SocketServerOptions = OperationSteps & {
   readonly keepAliveMs?: number
 }
 
+/** Limits the frames of a message, and the reads of a frame. Each takes more than a hundred bytes of memory, however short it is. */
+const mostPieces = 1_000
+
 /** Returns the listener of upgrades. `connections` closes the sockets. */
 export function createSocketServer(options: SocketServerOptions): OnUpgrade {
   const {
@@ -49,6 +52,8 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: 65_536,
+    maxFragments: mostPieces,
+    maxBufferedChunks: mostPieces,
     clientTracking: false,
     autoPong: false,
     handleProtocols,
@@ -110,6 +115,8 @@ function reject(socket: Duplex, status: string, headers = ''): void {
 
 /** Bytes that may be queued for a client before it is dropped. One message may be larger. */
 const maxQueuedBytes = 1_000_000
+/** A close frame holds no more (RFC 6455 §5.5). graphql-ws repeats the id of an operation. */
+const mostReasonBytes = 123
 /** Time in which a client has to answer a close frame, in ms. */
 const closeWithinMs = 1_000
 
@@ -141,7 +148,7 @@ function attachSocket(
   /** Sends a close frame, and ends the connection a second later at the latest. */
   function close(code: number, reason: string): void {
     if (!isOpen()) return
-    socket.close(code, reason)
+    socket.close(code, Buffer.byteLength(reason) > mostReasonBytes ? reason.slice(0, mostReasonBytes / 3) : reason)
     const timer = setTimeout(() => socket.terminate(), closeWithinMs)
     socket.once('close', () => clearTimeout(timer))
     endSubscriptions(code, reason)
@@ -194,7 +201,8 @@ function connectionOperations(
 ): ServerOptions {
   const { prepare, createContext, formatError, limiter, maxOperations = 50 } = options
   let key: ApiKey | null = null
-  let running = 0
+  /** The operations that have not ended, by their messages, with the streams of subscriptions. */
+  const running = new Map<object, Results | null>()
   // graphql-ws acknowledges a connection, and so reads operations, only after `admit` has returned a key.
   const newContext = (operation?: Parameters<typeof createContext>[2]) =>
     createContext(key as ApiKey, newRequestId(), operation)
@@ -214,23 +222,30 @@ function connectionOperations(
       return key !== null
     },
     async onSubscribe(_connection, _id, parameters) {
-      if (running >= maxOperations)
+      if (running.size >= maxOperations)
         return [
           graphqlError(
             'RATE_LIMITED',
             `A connection may have ${maxOperations} operations at a time. Complete one first.`,
           ),
         ]
-      running += 1 // before the quota is read, which may take a moment
+      running.set(parameters, null) // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)
       if (prepared.ok) return { ...prepared.args, contextValue: newContext(prepared) }
-      running -= 1
+      running.delete(parameters)
       return prepared.errors
     },
     execute: results.execute,
     subscribe: results.subscribe,
-    onComplete: () => void (running -= 1), // called once per accepted operation, whichever side ends it
+    onOperation: (_connection, _id, parameters, _args, result) => {
+      if ('next' in result) running.set(parameters, result as Results)
+    },
+    // graphql-ws ends streams by their ids, and so misses the earlier of two under one id.
+    onClose: async () => {
+      for (const stream of running.values()) await stream?.return(undefined)
+    },
+    onComplete: (_connection, _id, parameters) => void running.delete(parameters), // called once per accepted operation, whichever side ends it
     onError: (_connection, _id, _payload, errors) => {
       const requestId = newRequestId()
       return errors.map((error) => formatError(error, requestId).toJSON())
