@@ -57,6 +57,8 @@ const maxTokens = 2_000
 const maxCost = 1_000
 const maxDocuments = 500
 const maxCachedLength = 8_192
+/** The text of all cached documents together. Their trees take up to a hundred times as much. */
+const maxCachedText = 250_000
 /** The deepest filter and the deepest custom fields need ten levels of JSON. */
 const maxVariableDepth = 16
 /** The coercion of one object looks at every field of its input type, and blocks all other requests meanwhile. */
@@ -72,7 +74,7 @@ export function createPrepareOperation({
   readonly introspection?: boolean
 }): PrepareOperation {
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule]
-  const documents = new LRUCache<string, DocumentNode>({ max: maxDocuments })
+  const documents = new LRUCache<string, DocumentNode>({ max: maxDocuments, maxSize: maxCachedText })
 
   /** Returns the valid document, or its errors. */
   function readDocument(query: string): DocumentNode | readonly GraphQLError[] {
@@ -86,7 +88,7 @@ export function createPrepareOperation({
     if (errors.some(({ message }) => message === 'Validation aborted.'))
       return [graphqlError('TOO_COMPLEX', 'The document asks for the same fields too often. Ask for each field once.')]
     if (errors.length > 0) return errors
-    if (query.length <= maxCachedLength) documents.set(query, document)
+    if (query.length <= maxCachedLength) documents.set(query, document, { size: query.length })
     return document
   }
 

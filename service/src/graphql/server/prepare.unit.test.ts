@@ -1,7 +1,26 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { getOperationAST, parse } from 'graphql'
-import { isListing } from './prepare.ts'
+import { createPrepareOperation, isListing } from './prepare.ts'
+import { graphqlSchema } from '../schema.ts'
+
+describe('documents that were valid', () => {
+  const prepare = createPrepareOperation({ schema: graphqlSchema() })
+  const documentOf = (name: string, padding: number) => {
+    const prepared = prepare({ query: `query ${name} { __typename } #${'x'.repeat(padding)}` })
+    assert.ok(prepared.ok)
+    return prepared.args.document
+  }
+  const names = Array.from({ length: 400 }, (_, n) => `q${n}`)
+
+  it('are kept, hundreds of small ones or some of the largest: their trees take a hundred times their text', () => {
+    const small = names.map((name) => documentOf(name, 100))
+    assert.ok(names.every((name, n) => documentOf(name, 100) === small[n]))
+    const large = names.slice(0, 40).map((name) => documentOf(name, 8_000))
+    assert.equal(documentOf('q39', 8_000), large[39])
+    assert.notEqual(documentOf('q0', 8_000), large[0])
+  })
+})
 
 describe('an operation that only lists', () => {
   const cases: readonly (readonly [string, boolean])[] = [
