@@ -198,6 +198,11 @@ describe('acts that take two', () => {
     await ok('tag', 'batch', 'create', 'spring')
     const asked = JSON.parse((await run('tag', 'batch', 'revoke', 'spring', '--json')).out) as { approval: Row }
     assert.match(await ok('tag', 'batch', 'list'), /spring +0 +active/)
+    const { approval: seen } = await ask<{ approval: Row | null }>(
+      'acme',
+      `{ approval(id: "${asked.approval.id}") { id } }`,
+    )
+    assert.equal(seen, null, 'a batch is of no brand')
     await ok('approval', 'approve', asked.approval.id, '--key-file', keyFile)
     assert.match(await ok('tag', 'batch', 'list'), /spring +0 +revoked/)
     const lifted = JSON.parse((await run('tag', 'batch', 'retire', 'spring', '--lift-revocation', '--json')).out) as {
