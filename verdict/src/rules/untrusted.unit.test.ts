@@ -91,6 +91,13 @@ describe('untrustedOf', () => {
     assert.deepEqual(untrustedOf({ image: `${image}a` }), bare)
   })
 
+  it('leaves out a longer image, also where the URL standard would shorten what is left after a cut', () => {
+    const image = `https://assets.example/${'a/../'.repeat(405)}`
+    assert.equal(image.length, 2048)
+    assert.equal(untrustedOf({ image }).image, 'https://assets.example/')
+    assert.deepEqual(untrustedOf({ image: `${image}bag.png` }), bare)
+  })
+
   it('emits an image as the URL standard serialises it', () => {
     assert.equal(
       untrustedOf({ image: ' HTTPS:\\\\assets.example/a b"><\u202e.png ' }).image,
