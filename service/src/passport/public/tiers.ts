@@ -29,10 +29,10 @@ type Split =
  * that it does not show which tier has elements. A document without `access` is returned as it is.
  */
 export function splitByTier(document: unknown): Split {
+  if (isObject(document) && document['restricted'] !== undefined) return { ok: false, message: ownCommitments }
   if (!isObject(document) || document['access'] === undefined) return { ok: true, details: document, restricted: [] }
   const { access, ...whole } = document
-  const error =
-    whole['restricted'] === undefined ? detailsError(whole) : 'Product details have access or restricted, not both.'
+  const error = detailsError(whole)
   if (error !== null) return { ok: false, message: error }
   const lists = parseAccess(access)
   if (typeof lists === 'string') return { ok: false, message: lists }
@@ -54,6 +54,10 @@ export function splitByTier(document: unknown): Split {
   const commitments = Object.fromEntries(restricted.map(({ tier, hash }) => [tier, hash]))
   return { ok: true, details: { ...rest, restricted: commitments }, restricted }
 }
+
+/** Commitments are public. In details of another brand they would show its keys the documents behind them. */
+const ownCommitments =
+  'Product details have no member restricted in a file: list the restricted elements in access, and restricted is made of them.'
 
 /** Returns the paths of each tier, or a sentence that says what is wrong. */
 function parseAccess(access: unknown): Readonly<Record<Tier, readonly ElementPath[]>> | string {

@@ -94,8 +94,12 @@ describe('access tiers of product details', () => {
       /field facility/,
       'the whole is checked first',
     )
+  })
+
+  it('reject a document that names documents of tiers itself, as those of another product', () => {
     const commitments = Object.fromEntries(tiers.map((tier) => [tier, `0x${'1'.repeat(64)}`]))
-    assert.match(messageOf({ ...details, restricted: commitments, access: {} }) ?? '', /not both/)
+    for (const more of [{}, { access: {} }])
+      assert.match(messageOf({ ...details, restricted: commitments, ...more }) ?? '', /restricted .* list .* access/)
   })
 
   it('ignore documents that are hostile or of another tier', () => {
