@@ -245,6 +245,11 @@ const kinds: Readonly<Record<string, Kind>> = {
     erase: `delete from tap p using subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')}
       and exists (select from tag t where t.uid = p.uid and t.epoch = p.epoch and t.last_counter >= p.counter)`,
   },
+  // It stays: by it an item counts as verified.
+  firstTap: {
+    select: `f.token_id::text as "tokenId", ${instant('f.tapped_at')} as at from asset_tap f
+      where exists (select from subject_item i where i.token_id = f.token_id and ${during('i', 'f.tapped_at')}) order by f.token_id`,
+  },
   announcement: {
     select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'
       and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')}) order by o.seq`,

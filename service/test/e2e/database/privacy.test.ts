@@ -110,11 +110,12 @@ for (const { name, open, skip } of testDatabases())
         item: 1,
         transfer: 1,
         message: 1,
-        event: 2,
+        event: 3,
         payment: 1,
-        channel: 1,
+        channel: 2,
         tag: 1,
         tap: 1,
+        firstTap: 1,
         presentation: 1,
         anomaly: 1,
         announcement: 1,
@@ -123,6 +124,7 @@ for (const { name, open, skip } of testDatabases())
       const lines = await found({ owner: alice })
       assert.equal(lines.find(({ kind }) => kind === 'message')?.['body'], 'Enjoy it')
       assert.equal(lines.find(({ kind }) => kind === 'tap')?.['counter'], 1)
+      assert.equal(lines.find(({ kind }) => kind === 'firstTap')?.['at'], '2026-01-10T12:00:00.000000Z')
       assert.equal(lines.find(({ kind }) => kind === 'payment')?.['amount'], '10000')
       assert.equal(lines.find(({ kind }) => kind === 'channel')?.['balance'], '50000')
       assert.equal(lines.find(({ kind }) => kind === 'report')?.['note'], 'Other buckle')
@@ -184,10 +186,11 @@ for (const { name, open, skip } of testDatabases())
       const place = { seq: first?.seq ?? 0n, micros: await microsOf(database, first?.seq ?? 0n) }
       const counts = { message: 1, tap: 1, presentation: 1, anomaly: 1, announcement: 1 }
       assert.deepEqual(await erase({ owner: alice }), counts)
-      const stays = { item: 1, transfer: 1, event: 2, payment: 1, channel: 1, tag: 1, report: 1 }
+      const stays = { item: 1, transfer: 1, event: 3, payment: 1, channel: 2, tag: 1, firstTap: 1, report: 1 }
       assert.deepEqual(await countsOf({ owner: alice }), stays)
       const later = await countsOf({ owner: bob })
       assert.deepEqual([later['tap'], later['presentation'], later['announcement']], [1, 1, 1])
+      assert.equal(later['firstTap'], undefined)
       assert.deepEqual(await messages(), { '1-2': 'Unrelated', '1-3': 'Enjoy it' })
 
       const verified = await verifyAudit(database, [kept])
@@ -279,7 +282,8 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('exports the item of a tag once, which the registry of tags and the chain both name', async () => {
-      assert.equal((await countsOf({ uid }))['item'], 1)
+      const { item, firstTap } = await countsOf({ uid })
+      assert.deepEqual({ item, firstTap }, { item: 1, firstTap: 1 })
     })
 
     it('lets no erased tap pass again', async () => {
@@ -339,6 +343,9 @@ async function fill(database: Database): Promise<void> {
         (block_number, log_index, token_id, kind, from_addr, to_addr, block_hash, tx_hash, ts)
         values (${block}, 0, 1, 9, ${bytes(from as Hex)}, ${bytes(to as Hex)}, ${hash('1')}, ${hash(String(block))}, '${at}')`,
     ),
+    `insert into history (block_number, log_index, token_id, kind, actor, block_hash, tx_hash, ts)
+      values (1, 1, 5, 4, ${bytes(alice)}, ${hash('1')}, ${hash('1')}, '2026-01-01T00:00:00Z')`,
+    `insert into asset_tap (token_id, tapped_at, tag_hash) values (1, '${early}', ${tagged})`,
     ...[
       ['1-1', alice, bob, '7', 'Enjoy it'],
       ['1-2', bob, carol, '8', 'Unrelated'],
@@ -370,10 +377,15 @@ async function fill(database: Database): Promise<void> {
     ),
     `insert into payment (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount)
       values (84532, ${bytes(address('e'))}, ${bytes(alice)}, ${hash('5')}, ${hash('6')}, '{}', 1, 10000)`,
-    `insert into channel (id, chain_id, asset, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt,
-        balance, claimed, withdrawal, read_block, charged)
-      values (${hash('9')}, 84532, ${bytes(address('e'))}, ${bytes(alice)}, ${bytes(alice)}, ${bytes(address('f'))},
-        ${bytes(address('f'))}, 900, ${hash('1')}, 50000, 0, 0, 1, 0)`,
+    ...[
+      ['8', alice, carol],
+      ['9', carol, alice],
+    ].map(
+      ([digit = '', payer, authorizer]) => `insert into channel (id, chain_id, asset, payer, payer_authorizer, receiver,
+        receiver_authorizer, withdraw_delay, salt, balance, claimed, withdrawal, read_block, charged)
+      values (${hash(digit)}, 84532, ${bytes(address('e'))}, ${bytes(payer as Hex)}, ${bytes(authorizer as Hex)},
+        ${bytes(address('f'))}, ${bytes(address('f'))}, 900, ${hash('1')}, 50000, 0, 0, 1, 0)`,
+    ),
     ...[
       [1, early, 'Other buckle'],
       [2, late, 'Unrelated'],
