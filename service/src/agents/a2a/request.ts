@@ -37,20 +37,63 @@ function skillIn(text: string): ToolName | undefined {
   return /histor/i.test(text) ? 'get_lifecycle_history' : undefined
 }
 
-/** Words for other numbers of an item, and a link, whose host may be another one. */
-const otherNumbers = /:\/\/|\b(?:serials?|s\/n|gtins?|eans?|upcs?|skus?)\b/i
+/** A link, whose host may be another one, or an address of mail. */
+const link = /:\/\/|[\p{L}\p{N}]@[\p{L}\p{N}]|[\p{L}\p{N}-]\.\p{L}{2,}[:/?#]/u
 
-/** A number that is no part of a word, a code, a link, a fraction, a price or a share. */
-const wholeNumber =
-  /(?<![\p{L}\p{N}_.,/+\\])(?<![\p{L}\p{N}]\*)(?<!\p{Sc}\s?)(?<!(?<!\btoken)\p{Pd})\d+(?![\p{L}\p{N}_]|[.,]\d|\s?[\p{Sc}%‰]|[\p{Pd}/+*\\][\p{L}\p{N}])/iu
+/** Words for other numbers of an item and for prices. The serial is known in the languages of the pages. */
+const otherNumbers =
+  /\bs[eé]ri(?:al|e)|تسلسلي|\b(?:s\/n|gtins?|eans?|upcs?|skus?|prices?|costs?|eur|euros?|usd|dollars?|gbp|pounds?|chf|jpy|yen)\b/iu
+
+/** The number is a part of a word, a fraction, a price or a comparison, or negative. An override may turn its digits around. */
+const partBefore =
+  /[\p{L}\p{N}_.,/+\\]$|[\p{L}\p{N}]\p{Cf}+$|\p{Sc}\s?$|[≤≥<>~≈±×−]\s?$|(?<!\btoken)\p{Pd}$|[\u202d\u202e]/iu
+const partAfter = /^(?:[\p{L}\p{N}\p{Pd}_+°]|\s?[\p{Sc}%‰]|[\p{Sm}\p{Cf}.:#&/*\\][\p{L}\p{N}])/u
+/** The number is an amount, or one end of a range. */
+const amountAfter =
+  /^\s(?:tokens|items|products|assets|pieces|pairs|times|minutes?|hours?|days?|weeks?|months?|years?|cm|mm|kg|through|onwards?)\b/i
+
+/** Words that ask, or that name a token. A number after any other word, as in `size 42` and `HFJ 000417`, may be another number. */
+const askingWords = new Set([
+  'tell',
+  ...(
+    'token tokenid product productid item itemid asset assetid nft verify verifyasset check checkflagged getlifecyclehistory ' +
+    'history flag flags flagged stolen lost recalled recycled authentic genuine real fake state status owner verdict record ' +
+    'events show get see track trace find mean what how hi hello hey please yes ok thanks ' +
+    'produkt produktid prüfe prüfen zeige historie produit vérifie vérifier vérifiez historique producto verifica verificar ' +
+    'historial تحقق المنتج الرمز'
+  ).split(' '),
+])
+/** Words that may stand between, as in `history of the token with number 42`. */
+const smallWords = new Set(
+  (
+    'is was are it s the this that my its me us up id no nr number of for about with and i ist war von der die das mit nummer ' +
+    'est le la du de avec numéro es el del con número من هل رقم'
+  ).split(' '),
+)
+
+/** How much of the text before a number is looked at. */
+const nearby = 200
+
+/** Returns whether the words before a number, in its sentence, let it be a token id. */
+function isAskedFor(before: string): boolean {
+  const [sentence = ''] = before.split(/[!?]|\.\s+(?=\p{Lu})/u).slice(-1)
+  const words = (sentence.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.replaceAll('_', ''))
+  const last = words.findLast((word) => !smallWords.has(word))
+  return last === undefined || askingWords.has(last)
+}
 
 /**
  * Returns the only number of a text, if it can be a token id. Nothing is guessed where the text names another number of the item,
  * such as the serial `HFJ-000417`, or has a link (decisions/0039).
  */
 function onlyNumberIn(text: string): string | null {
-  if (otherNumbers.test(text)) return null
+  if (link.test(text) || otherNumbers.test(text)) return null
   const numbers = text.match(/\p{N}+/gu) ?? []
-  const [whole] = wholeNumber.exec(text) ?? []
-  return numbers.length === 1 && whole !== undefined && parseTokenId(whole) !== null ? whole : null
+  const [number = ''] = numbers
+  if (numbers.length !== 1 || parseTokenId(number) === null) return null
+  const at = text.indexOf(number)
+  const before = text.slice(Math.max(0, at - nearby), at)
+  const after = text.slice(at + number.length, at + number.length + nearby)
+  if (partBefore.test(before) || partAfter.test(after) || amountAfter.test(after)) return null
+  return isAskedFor(before) ? number : null
 }
