@@ -61,15 +61,19 @@ export function isShallow(value: unknown, levels = maxDepth): boolean {
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/** Converts the names of the protocol's own objects to camelCase. Values of `data` and `metadata` belong to the client and stay. */
+/**
+ * Converts the names of the protocol's own objects to camelCase, and leaves out members that are null (ProtoJSON). Values of `data` and
+ * `metadata` belong to the client and stay.
+ */
 export function camelCased(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(camelCased)
   if (!isObject(value)) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [
-      name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-      name === 'data' || name === 'metadata' ? inner : camelCased(inner),
-    ]),
+    Object.entries(value).flatMap(([name, inner]) => {
+      if (name === 'data' || name === 'metadata') return [[name, inner]]
+      if (inner === null) return []
+      return [[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), camelCased(inner)]]
+    }),
   )
 }
 

@@ -102,6 +102,18 @@ describe('a task of the A2A agent', () => {
     assert.deepEqual(scripted.calls, [['verify_asset', { token_id: '42', snake_case: 1 }]])
   })
 
+  it('takes null for a parameter that is left out, as JSON of protocol buffers has it', async () => {
+    const message = { ...user, contextId: null, metadata: null, parts: [{ text: '42', data: null, mediaType: null }] }
+    const part = (await a2a.rpc('SendMessage', { message })).error
+    assert.match(part.message, /exactly one of text, data/) // null is a value of data
+    const configuration = { historyLength: 0, returnImmediately: null, taskPushNotificationConfig: null }
+    for (const sent of [null, configuration])
+      assert.ok((await a2a.rpc('SendMessage', { message: user, configuration: sent })).result.task)
+    const page = { contextId: null, pageSize: null, pageToken: null, includeArtifacts: null, status: null }
+    const { result } = await a2a.rpc('ListTasks', { ...page, historyLength: null, statusTimestampAfter: null })
+    assert.deepEqual(result.tasks, [])
+  })
+
   it('runs its tool once, whatever the binding', async () => {
     scripted.calls.length = 0
     await send('42')
