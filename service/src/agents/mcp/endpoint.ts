@@ -73,9 +73,8 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     if (!read.ok && read.because === 'too-large') return sendRejection(response, 'BODY_TOO_LARGE', shared)
     const body = read.ok ? parseJson(read.text) : undefined
     if (body === undefined) return sendRejection(response, 'PARSE_ERROR', shared)
-    const isLong = Array.isArray(body) && body.length > mostMessages
     // The SDK descends into every level, until the stack is full.
-    if (isLong || !isShallow(body, mostLevels)) return sendRejection(response, 'INVALID_REQUEST', shared)
+    if (isWrongBatch(body) || !isShallow(body, mostLevels)) return sendRejection(response, 'INVALID_REQUEST', shared)
 
     const consumed = consume(request, body)
     const quota = consumed instanceof Promise ? await consumed : consumed
@@ -128,6 +127,16 @@ async function consumeBoth(
 function countCalls(body: unknown): number {
   const isCall = (message: unknown) => isObject(message) && message['method'] === 'tools/call'
   return Array.isArray(body) ? body.filter(isCall).length : Number(isCall(body))
+}
+
+/** Returns whether a batch is too long, or has one id for two requests. The SDK answers only one of these. */
+function isWrongBatch(body: unknown): boolean {
+  if (!Array.isArray(body)) return false
+  if (body.length > mostMessages) return true
+  const ids = body.flatMap((message: unknown) =>
+    isObject(message) && 'method' in message ? (message['id'] ?? []) : [],
+  )
+  return new Set(ids).size < ids.length
 }
 
 /** Returns the id of a single request, for a rejection. */
@@ -189,7 +198,8 @@ const messages = {
   METHOD_NOT_ALLOWED: 'Method not allowed. Send JSON-RPC by POST.',
   BODY_TOO_LARGE: 'The body must not exceed 65536 bytes.',
   CONTENT_TYPE_NOT_SUPPORTED: 'Unsupported Media Type: Content-Type must be application/json',
-  INVALID_REQUEST: 'Invalid Request: nested deeper than 100 levels, or a batch of more than 100 messages.',
+  INVALID_REQUEST:
+    'Invalid Request: nested deeper than 100 levels, or a batch of more than 100 messages or with an id twice.',
   PARSE_ERROR: 'Parse error: the body is not JSON.',
   RATE_LIMITED: 'Too many requests.',
 } as const satisfies Partial<Record<McpRejection, string>>

@@ -154,7 +154,7 @@ describe('POST /mcp', () => {
   })
 
   it('answers every request as JSON, whatever JSON the client says that it takes', async () => {
-    for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream', undefined])
+    for (const accept of ['*/*', 'application/*', 'application/json', 'application/json, text/event-stream', undefined])
       for (const method of ['tools/list', 'initialize']) {
         const params = method === 'initialize' ? initialization('2025-11-25') : undefined
         const { type, text } = await bare(JSON.stringify(messageOf(1, method, params)), accept)
@@ -172,6 +172,24 @@ describe('POST /mcp', () => {
         [1, true],
       ],
     )
+  })
+
+  it('answers a batch with a list, also where one message of it has an answer (JSON-RPC 2.0 §6)', async () => {
+    const note = { jsonrpc: '2.0', method: 'notifications/initialized' }
+    for (const batch of [[checkOf(1, '4')], [note, checkOf(1, '4')]]) {
+      const { json } = await mcp.post(batch)
+      assert.deepEqual(
+        (json as unknown as Answer[]).map(({ id }) => id),
+        [1],
+      )
+    }
+    assert.equal((await mcp.post([note])).status, 202)
+  })
+
+  it('rejects a batch with one id for two requests, one of which would get no answer', async () => {
+    const { status, json } = await mcp.post([checkOf(1, '4'), checkOf(1, '123456')])
+    assert.deepEqual([status, json.error?.code], [400, -32600])
+    assert.equal((await mcp.post([checkOf(1, '4'), { ...checkOf(1, '4'), id: '1' }])).status, 200)
   })
 
   it('takes an absolute target, as a server must (RFC 9112 §3.2.2)', async () => {

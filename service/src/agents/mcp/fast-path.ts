@@ -102,7 +102,7 @@ function eraOf(headers: IncomingHttpHeaders, method: string, params: JsonObject)
 
 /** A client that accepts JSON gets it. The SDK rejects an `Accept` that does not name event streams too. */
 export function acceptsBoth(accept: string | undefined): boolean {
-  return accept === undefined || accept.includes('application/json') || accept.includes('*/*')
+  return accept === undefined || ['application/json', '*/*', 'application/*'].some((type) => accept.includes(type))
 }
 
 function isStatic(method: string, era: Era): method is StaticMethod {

@@ -120,10 +120,16 @@ async function answerLegacy(server: McpServer, request: Request, options: McpHan
   })
   await server.connect(transport)
   try {
-    return await transport.handleRequest(request, options)
+    const response = await transport.handleRequest(request, options)
+    return Array.isArray(options.parsedBody) && response.status === 200 ? asList(response) : response
   } finally {
     await server.close()
   }
+}
+
+/** Makes a list of the response to a batch (JSON-RPC 2.0 §6). The SDK sends a single answer without one. */
+async function asList(response: Response): Promise<Response> {
+  return Response.json([await response.json()].flat())
 }
 
 const instructions =
