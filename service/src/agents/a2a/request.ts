@@ -52,15 +52,22 @@ const partAfter = /^(?:[\p{L}\p{N}\p{Pd}_+°]|\s?[\p{Sc}%‰]|[\p{Sm}\p{Cf}.:#&/
 const amountAfter =
   /^\s(?:tokens|items|products|assets|pieces|pairs|times|minutes?|hours?|days?|weeks?|months?|years?|cm|mm|kg|through|onwards?)\b/i
 
-/** Words that ask, or that name a token. A number after any other word, as in `size 42` and `HFJ 000417`, may be another number. */
+/** Words of a number that is no token id, such as a size, an amount or a time. */
+const otherWords = new Set(
+  (
+    'lot lots batch size model edition version release order invoice receipt page line row step part year age only but except than ' +
+    'over under above below in since from until till before after between by at to least most ' +
+    'seit ab bis taille modèle depuis lote talla modelo desde دفعة مقاس'
+  ).split(' '),
+)
+/** Words that ask or name a token, and may begin with a capital. Other words with one are names, as in `Satchel No. 7` and `HFJ 000417`. */
 const askingWords = new Set([
   'tell',
   ...(
-    'token tokenid product productid item itemid asset assetid nft verify verifyasset check checkflagged getlifecyclehistory ' +
-    'history flag flags flagged stolen lost recalled recycled authentic genuine real fake state status owner verdict record ' +
-    'events show get see track trace find mean what how hi hello hey please yes ok thanks ' +
-    'produkt produktid prüfe prüfen zeige historie produit vérifie vérifier vérifiez historique producto verifica verificar ' +
-    'historial تحقق المنتج الرمز'
+    'token tokenid tokens product productid item itemid asset assetid nft verify verifyasset check checkflagged getlifecyclehistory ' +
+    'history flag flags flagged stolen lost recalled authentic genuine real fake state status owner verdict record give show get see ' +
+    'look find read track trace inspect validate confirm can could does did has will would what how which if whether mean hi hello hey ' +
+    'please yes ok thanks produkt prüfe prüfen zeige zeig produit vérifie vérifier vérifiez producto verifica verificar'
   ).split(' '),
 ])
 /** Words that may stand between, as in `history of the token with number 42`. */
@@ -74,12 +81,13 @@ const smallWords = new Set(
 /** How much of the text before a number is looked at. */
 const nearby = 200
 
-/** Returns whether the words before a number, in its sentence, let it be a token id. */
+/** Returns whether the last word before a number, in its sentence, lets it be a token id. */
 function isAskedFor(before: string): boolean {
   const [sentence = ''] = before.split(/[!?]|\.\s+(?=\p{Lu})/u).slice(-1)
-  const words = (sentence.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.replaceAll('_', ''))
-  const last = words.findLast((word) => !smallWords.has(word))
-  return last === undefined || askingWords.has(last)
+  const words = (sentence.match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.replaceAll('_', ''))
+  const last = words.findLast((word) => !smallWords.has(word.toLowerCase()))
+  if (last === undefined || askingWords.has(last.toLowerCase())) return true
+  return last.length > 1 && last === last.toLowerCase() && !otherWords.has(last)
 }
 
 /**
