@@ -118,9 +118,12 @@ export function withHistory(task: Task, length: number | undefined): Task {
   return length === 0 ? rest : { ...rest, history: history.slice(-length) }
 }
 
-/** Clients may name a context. Callers are anonymous, so that only a name that holds a UUID keeps strangers from its tasks. */
+/**
+ * Clients may name a context. Callers are anonymous, so that only a name that holds a UUID keeps strangers from its tasks. The UUIDs Nil and
+ * Max (RFC 9562 §5.9) are known to all.
+ */
 const isUnguessable = (contextId: string): boolean =>
-  /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i.test(contextId)
+  /(?!0{8}-0{4}-|f{8}-f{4}-)[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i.test(contextId)
 
 /** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. The page is empty for no context, and for one that can be guessed. */
 export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject) {

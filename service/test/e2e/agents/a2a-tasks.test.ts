@@ -147,6 +147,8 @@ describe('the list of tasks', () => {
   it('of a context that a client named needs a name that cannot be guessed', async () => {
     for (const [name, listed] of [
       ['session-1', 0],
+      ['00000000-0000-0000-0000-000000000000', 0],
+      ['FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF', 0],
       [`my session ${crypto.randomUUID().toUpperCase()}`, 1],
     ] as const) {
       const { task } = (await a2a.rpc('SendMessage', said('for Alice', { contextId: name }))).result
