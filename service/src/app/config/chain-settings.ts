@@ -1,13 +1,13 @@
 /** Settings of the chain: its providers, the contract, how an answer is trusted, and how long it is kept. */
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
-import { address, choice, isHttpUrl, isWebSocketUrl, list, mapped, optional, pattern, whole } from './parsers.ts'
+import { address, choice, isProviderUrl, isWebSocketUrl, list, mapped, optional, pattern, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
 export const chainSettings = z.object({
   rpcUrls: secret(
     'CHAIN_RPC_URLS',
-    list('http or https URLs', isHttpUrl),
+    list('http or https URLs with a % of a password as %25', isProviderUrl),
     'JSON-RPC providers, best first. Two or more survive the fault of one, in reads, writes and payments.',
   ),
   wsUrls: secret(

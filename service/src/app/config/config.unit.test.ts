@@ -57,6 +57,17 @@ describe('the configuration', () => {
       assert.throws(() => readConfig({ CHAIN_WS_URLS: text }), /CHAIN_WS_URLS must be ws or wss URLs without #/)
   })
 
+  it('takes no provider whose password has a % of its own, with which no request can be made', () => {
+    const url = 'https://user:pass%25word@a.example/key'
+    assert.deepEqual(readConfig({ CHAIN_RPC_URLS: url }).chain.rpcUrls, [url])
+    assert.throws(
+      () => readConfig({ CHAIN_RPC_URLS: `https://b.example,${url.replace('%25', '%')}` }),
+      new ConfigError(
+        'CHAIN_RPC_URLS must be http or https URLs with a % of a password as %25, separated by commas; found something else.',
+      ),
+    )
+  })
+
   it('shows scheme and host of a wrong URL at most', () => {
     for (const [text, found] of [
       ['https://hidden:hidden@a.example/hidden?hidden', '"https://a.example…"'],

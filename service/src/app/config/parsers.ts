@@ -107,6 +107,9 @@ export const serverUrl = textThat('a URL (postgres, postgresql)', (text) => isUr
 /** Accepts a URL that pages show, or that `fetch` takes. The error of `fetch` for one with a user has its password. */
 export const openUrl = textThat('a URL (http, https) without user and password', isOpenUrl)
 
+/** A client decodes the account of a provider's URL. */
+export const isProviderUrl = (text: string): boolean => isHttpUrl(text) && hasReadableAccount(new URL(text))
+
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
 /** A URL with a fragment, even an empty one, makes no socket. */
 export const isWebSocketUrl = (text: string): boolean => isUrl(text, ['ws', 'wss']) && !text.includes('#')
@@ -199,9 +202,19 @@ function isOpenUrl(text: string): boolean {
 
 function isRedisUrl(text: string): boolean {
   if (!isUrl(text, ['redis', 'rediss'])) return false
-  const { hostname, pathname, username, password, search, hash } = new URL(text)
-  if (decodePercent(username + password) === null) return false // a % of the password must be written as %25
-  return hostname !== '' && /^\/?\d{0,4}$/.test(pathname) && search === '' && hash === ''
+  const { hostname, pathname, search, hash } = new URL(text)
+  return (
+    hasReadableAccount(new URL(text)) &&
+    hostname !== '' &&
+    /^\/?\d{0,4}$/.test(pathname) &&
+    search === '' &&
+    hash === ''
+  )
+}
+
+/** A % of the password must be written as %25. */
+function hasReadableAccount({ username, password }: URL): boolean {
+  return decodePercent(`${username}:${password}`) !== null
 }
 
 /** Parses the path of a file or folder; empty is none. */
