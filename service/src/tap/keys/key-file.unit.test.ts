@@ -110,6 +110,12 @@ describe('the key file', () => {
     )
   })
 
+  it('refuses two batches with one metaRead key whose masters are in a token', async () => {
+    const batch = { ...batchInUse('a'), fileMaster: null }
+    const sealed = sealKeys([batch, { ...batch, id: 'b' }], kek)
+    await assert.rejects(openKeys(sealed, { kek }), fails(/a and b have the same keys/))
+  })
+
   it('refuses two batches under the same keys that are written in other words', async () => {
     const { systemId, ...batch } = batchInUse('a')
     const hex = Buffer.from(systemId).toString('hex')
@@ -141,6 +147,7 @@ describe('the key file', () => {
       { metaKey: undefined },
       { metaKey: '00' },
       { fileMaster: 'xyz' },
+      { fileMaster: null, derivation: 'direct' },
       { fileMaster: '00'.repeat(32) },
       { hints: 'a' },
       { extra: 1 },

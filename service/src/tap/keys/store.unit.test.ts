@@ -88,6 +88,11 @@ describe('application masters', () => {
     assert.deepEqual([await station.adopt(), await station.adopt()], [1, 0])
     assert.deepEqual((await station.appMaster('a'))?.secret?.(), master)
     assert.deepEqual(readdirSync(dir), ['station'])
+    writeFileSync(former.path, seal('tag-app-keys', { a: '0b'.repeat(16) }, kek))
+    await station.adopt()
+    assert.deepEqual((await station.appMaster('a'))?.secret?.(), master, 'the newer file counts')
+    writeFileSync(path, seal('tag-app-keys', { a: '0b'.repeat(15) }, stationKek))
+    await assert.rejects(station.appMaster('a'), fails(/a key that is not legal/))
   })
 })
 

@@ -148,14 +148,32 @@ describe('personalisation', () => {
     assert.equal(entries.size, 1, 'nothing is written down for it')
   })
 
+  it('leaves a chip alone whose SDM is on under factory keys, and one with another version of a key', async () => {
+    const [half, keyed] = [createChip({ uid: newUid() }), createChip({ uid: newUid() })]
+    const torn = station().make((command) =>
+      command[1] === 0xc4 ? Promise.reject(new Error('the chip is gone')) : Promise.resolve(half.transmit(command)),
+    )
+    await assert.rejects(torn, /the chip is gone/)
+    assert.deepEqual(half.versions(), [0, 0, 0, 0, 0])
+    const versioned: Transmit = async (command) =>
+      command[1] === 0x64 && command[5] === 4 ? bytes('019100') : keyed.transmit(command)
+    for (const transmit of [onto(half), versioned]) await assert.rejects(station().make(transmit), /is not blank: SDM/)
+    for (const chip of [half, keyed]) assert.ok(chip.keys().every((key) => key === zeroKey))
+  })
+
   it('rejects an answer that does not carry the chip’s MAC', async () => {
-    const chip = createChip({ uid: newUid() })
-    const forged = station().make((command) => {
-      const answer = chip.transmit(command)
-      if (command[1] === 0xc4) answer[0] = (answer[0] ?? 0) ^ 1
-      return Promise.resolve(answer)
-    })
-    await assert.rejects(forged, /answer is not genuine \(take key 1\)/)
+    for (const [code, step] of [
+      [0x5f, 'take the file settings'],
+      [0xc4, 'take key 1'],
+    ] as const) {
+      const chip = createChip({ uid: newUid() })
+      const forged = station().make((command) => {
+        const answer = chip.transmit(command)
+        if (command[1] === code) answer[0] = (answer[0] ?? 0) ^ 1
+        return Promise.resolve(answer)
+      })
+      await assert.rejects(forged, { message: `The chip's answer is not genuine (${step}); put it back.` })
+    }
   })
 
   it('says what a chip refuses, at any step, and finishes it when it is put back', async () => {
