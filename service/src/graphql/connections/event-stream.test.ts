@@ -147,6 +147,7 @@ describe('an event stream of GraphQL', { skip: noPostgres }, () => {
     assert.deepEqual(await answer({}), [400, 'BAD_USER_INPUT'])
     assert.deepEqual(await answer({ method: 'PUT' }), [405, 'BAD_USER_INPUT'])
     assert.deepEqual(await answer({}, mutation), [405, 'BAD_USER_INPUT'])
+    assert.equal((await fetch(`${world.httpUrl}/graphql${mutation}`, { headers })).headers.get('allow'), 'POST')
     assert.deepEqual(await answer({ method: 'POST', body: 'x' }), [415, 'BAD_USER_INPUT'])
     assert.deepEqual(await answer({ headers: { Accept: 'text/event-stream' } }), [401, 'UNAUTHENTICATED'])
     await until(() => world.connections.count() === 0)

@@ -81,7 +81,9 @@ export function createStreamOperation(options: EventStreamOptions): StreamOperat
       raw: request,
       context: undefined,
     })
-    if (content === null || typeof content === 'string') return requestFailure(status)
+    // A GET may run a query, but no mutation.
+    const allowed = status === 405 ? { Allow: 'POST' } : {}
+    if (content === null || typeof content === 'string') return requestFailure(status, allowed)
     await output.send(content, headers)
     return null
   }
