@@ -84,20 +84,21 @@ describe('the routes of ownership in the page', () => {
     assert.match(await offer(), /Its seal was opened/)
   })
 
-  it('takes no consent or offer whose end has passed or is later than the longest one', async () => {
+  it('takes no consent or offer of a stranger, or whose end has passed or is later than the longest one', async () => {
     const seller = newAccount()
     /** Sends a step that is signed for each of these ends, then one for the end that the page gives. */
     async function ends(path: string, input: object, name: string, offsets: readonly number[]) {
       const terms = await own.send(path, input)
       const data = dataOf(terms) as { message: object }
       const given = Number(terms.deadline)
-      const sendAt = async (deadline: string) => {
+      const sendAt = async (deadline: string, signer = seller) => {
         const message = { ...data.message, [name]: deadline }
-        const signature = await seller.signTypedData({ ...data, message } as never)
+        const signature = await signer.signTypedData({ ...data, message } as never)
         return own.reasonOf(await own.send(path, { ...input, deadline, signature }))
       }
       for (const offset of offsets)
         assert.deepEqual(await sendAt(String(given + offset)), [400, 'unsigned'], `${path} ${offset}`)
+      assert.deepEqual(await sendAt(String(given), newAccount()), [400, 'unsigned'], `${path} by a stranger`)
       assert.deepEqual(await sendAt(String(given)), [200, undefined])
     }
     const item = await own.released()
