@@ -187,6 +187,19 @@ describe('a client', { skip: noPostgres }, () => {
     assert.equal((await once(socket, 'close'))[0], 1008)
   })
 
+  it('may send a frame in a thousand packets, not in more', async () => {
+    const socket = await byHand([init()])
+    const received: Buffer[] = []
+    socket.setNoDelay().on('data', (data: Buffer) => received.push(data))
+    socket.write(frame(0x1, 'x'.repeat(60_000)).subarray(0, 8))
+    for (let sent = 0; sent < 2_000; sent += 1) {
+      socket.write('x')
+      await new Promise(setImmediate)
+    }
+    const policyViolation = Buffer.from([0x88, 0x02, 1_008 >> 8, 1_008 & 255])
+    await until(() => Buffer.concat(received).includes(policyViolation))
+  })
+
   it('that uses an id twice is closed with 4409, however long the id is', async () => {
     const socket = new WebSocket(world.url, 'graphql-transport-ws')
     await once(socket, 'open')
