@@ -1,5 +1,6 @@
 /** Pictures that a command is given as files: re-encoded, stored under their hash, and named by it in product details. */
-import { basename, resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { basename, isAbsolute, relative, resolve, sep } from 'node:path'
 import { encodePicture } from '../../assets/pictures/encode.ts'
 import { maxFileBytes, type PictureUse } from '../../assets/pictures/limits.ts'
 import type { StoredPicture } from '../../assets/pictures/store.ts'
@@ -28,8 +29,8 @@ async function readPicture(path: string): Promise<Uint8Array> {
 }
 
 /**
- * Imports the pictures that a document names by `file`, relative to its folder, and returns the document with their hashes. At most three
- * features are looked at, as many as a document may have.
+ * Imports the pictures that a document names by `file`, and returns the document with their hashes. The files are in its folder or below. At
+ * most three features are looked at, as many as a document may have.
  */
 export async function withImportedPictures(
   session: PictureSession,
@@ -58,7 +59,19 @@ export async function withImportedPictures(
 async function imported(session: PictureSession, folder: string, picture: unknown, use: PictureUse): Promise<unknown> {
   if (!isObject(picture) || typeof picture['file'] !== 'string') return picture
   const { file, ...rest } = picture
-  return { ...rest, ...(await importPicture(session, resolve(folder, file as string), use)) }
+  return { ...rest, ...(await importPicture(session, await inFolder(folder, file as string), use)) }
+}
+
+/** Returns the path of a file. Throws a CommandError for one outside the folder: suppliers write documents, and stored pictures are public. */
+async function inFolder(folder: string, file: string): Promise<string> {
+  const path = resolve(folder, file)
+  const real = await Promise.all([realpath(folder), realpath(path)]).catch(() => null) // a missing file is named when it is read
+  for (const [from, to] of [[folder, path] as const, ...(real === null ? [] : [real])]) {
+    const way = relative(from, to)
+    if (isAbsolute(way) || way.split(sep)[0] === '..')
+      throw new CommandError(`${file} is not in the folder of the document; copy it there.`)
+  }
+  return path
 }
 
 /** Throws a CommandError where checked product details name a picture that is not stored. */
