@@ -311,28 +311,30 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual([await ids(), emptied], [[1n], []], 'a rebuild that begins and ends during the read')
     })
 
-    it('are of one database from look to look, where a replica that is behind a rebuild fails', async () => {
-      await using database = await open()
-      const step = await indexSteps(database)
-      await step(1, minted(1n))
-      const led = await indexStore(database).lead(alice)
-      assert.ok(await indexStore(database).arrive(led?.epoch ?? 0n, () => false))
-      let former: unknown[] = []
-      const query: Database['query'] = async (text, values) => {
-        if (/from asset/.test(text)) throw new Error('canceling statement due to conflict with recovery')
-        const rows = await database.query(text, values)
-        return (/fed_epoch/.test(text) ? (former = former.length === 0 ? rows : former) : rows) as never
-      }
-      const replica = { ...database, query, close: async () => {} }
-      const lists = createReadReplica({ primary: database, open: async () => replica, log: createLog(() => {}) })
-      lists.start()
-      await until(() => lists.stats().up)
-      const products = productStore(lists.over((from) => wholeIndex(from, { waitMs: 0 })))
-      assert.equal((await products.byTokens([1n])).length, 1)
-      await rebuildIndex(database)
-      await assert.rejects(products.byTokens([1n]), IndexIncompleteError)
-      await lists.close()
-    })
+    // A cluster has no replica.
+    if (name !== 'Citus')
+      it('are of one database from look to look, where a replica that is behind a rebuild fails', async () => {
+        await using database = await open()
+        const step = await indexSteps(database)
+        await step(1, minted(1n))
+        const led = await indexStore(database).lead(alice)
+        assert.ok(await indexStore(database).arrive(led?.epoch ?? 0n, () => false))
+        let former: unknown[] = []
+        const query: Database['query'] = async (text, values) => {
+          if (/from asset/.test(text)) throw new Error('canceling statement due to conflict with recovery')
+          const rows = await database.query(text, values)
+          return (/fed_epoch/.test(text) ? (former = former.length === 0 ? rows : former) : rows) as never
+        }
+        const replica = { ...database, query, close: async () => {} }
+        const lists = createReadReplica({ primary: database, open: async () => replica, log: createLog(() => {}) })
+        lists.start()
+        await until(() => lists.stats().up)
+        const products = productStore(lists.over((from) => wholeIndex(from, { waitMs: 0 })))
+        assert.equal((await products.byTokens([1n])).length, 1)
+        await rebuildIndex(database)
+        await assert.rejects(products.byTokens([1n]), IndexIncompleteError)
+        await lists.close()
+      })
 
     it('wait a little for an arrival that is due', async () => {
       await using database = await open()
