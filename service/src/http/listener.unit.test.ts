@@ -121,7 +121,7 @@ describe('a listener', () => {
     await once(stays, 'data')
     const closed = await Promise.race([
       listener.close(200).then(() => true),
-      new Promise((resolve) => setTimeout(resolve, 10_000, false).unref()),
+      new Promise((resolve) => setTimeout(resolve, 120_000, false).unref()),
     ])
     stays.destroy()
     assert.equal(closed, true)

@@ -205,7 +205,7 @@ describe('a client', { skip: noPostgres }, () => {
   it('that uses an id twice is closed with 4409, however long the id is', async () => {
     const socket = new WebSocket(world.url, 'graphql-transport-ws')
     await once(socket, 'open')
-    const closed = once(socket, 'close', { signal: AbortSignal.timeout(20_000) })
+    const closed = once(socket, 'close')
     const begun = { ...subscription(1), id: '\u{1f4a5}'.repeat(100) }
     for (const message of [init(), begun, begun]) {
       socket.send(JSON.stringify(message))
@@ -225,8 +225,7 @@ describe('a client', { skip: noPostgres }, () => {
     await until(() => received.join('').includes('"id":"2","type":"complete"'))
     assert.ok(world.subscriptions() > 0)
     socket.destroy()
-    await until(() => world.connections.count() === 0)
-    assert.equal(world.subscriptions(), 0)
+    await until(() => world.connections.count() === 0 && world.subscriptions() === 0)
   })
 
   it('may be one of a limited number that have sent no key yet', async () => {

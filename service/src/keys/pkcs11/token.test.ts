@@ -174,7 +174,7 @@ describe('a token that hangs', () => {
         ${last}`
       await writeFile(program, text)
       return new Promise<unknown>((resolve) => {
-        execFile(process.execPath, [program], { timeout: 25_000, killSignal: 'SIGKILL' }, (error, _out, err) =>
+        execFile(process.execPath, [program], { timeout: 240_000, killSignal: 'SIGKILL' }, (error, _out, err) =>
           resolve(error === null ? 0 : (error.signal ?? err)),
         )
       })
