@@ -53,30 +53,14 @@ const amountAfter =
   /^\s(?:tokens|items|products|assets|pieces|pairs|times|minutes?|hours?|days?|weeks?|months?|years?|cm|mm|kg|through|onwards?)\b/i
 
 /** Words of a number that is no token id, such as a size, an amount or a time. */
-const otherWords = new Set(
-  (
-    'lot lots batch size model edition version release order invoice receipt page line row step part year age only but except than ' +
-    'over under above below in since from until till before after between by at to least most ' +
-    'seit ab bis taille modèle depuis lote talla modelo desde دفعة مقاس'
-  ).split(' '),
-)
+const otherWord =
+  /^(?:lots?|batch|size|model|edition|version|release|order|invoice|receipt|page|line|row|step|part|year|age|only|but|except|than|over|under|above|below|in|since|from|until|till|before|after|between|by|at|to|least|most|seit|ab|bis|taille|modèle|depuis|lote|talla|modelo|desde|دفعة|مقاس)$/
 /** Words that ask or name a token, and may begin with a capital. Other words with one are names, as in `Satchel No. 7` and `HFJ 000417`. */
-const askingWords = new Set([
-  'tell',
-  ...(
-    'token tokenid tokens product productid item itemid asset assetid nft verify verifyasset check checkflagged getlifecyclehistory ' +
-    'history flag flags flagged stolen lost recalled authentic genuine real fake state status owner verdict record give show get see ' +
-    'look find read track trace inspect validate confirm can could does did has will would what how which if whether mean hi hello hey ' +
-    'please yes ok thanks produkt prüfe prüfen zeige zeig produit vérifie vérifier vérifiez producto verifica verificar'
-  ).split(' '),
-])
+const askingWord =
+  /^(?:tell|tokens?|tokenid|product|productid|item|itemid|asset|assetid|nft|verify|verifyasset|check|checkflagged|getlifecyclehistory|history|flags?|flagged|stolen|lost|recalled|authentic|genuine|real|fake|state|status|owner|verdict|record|give|show|get|see|look|find|read|track|trace|inspect|validate|confirm|can|could|does|did|has|will|would|what|how|which|if|whether|mean|hi|hello|hey|please|yes|ok|thanks|produkt|prüfen?|zeige?|produit|vérifie[rz]?|producto|verifica|verificar)$/i
 /** Words that may stand between, as in `history of the token with number 42`. */
-const smallWords = new Set(
-  (
-    'is was are it s the this that my its me us up id no nr number of for about with and i ist war von der die das mit nummer ' +
-    'est le la du de avec numéro es el del con número من هل رقم'
-  ).split(' '),
-)
+const smallWord =
+  /^(?:is|was|are|it|s|the|this|that|my|its|me|us|up|id|no|nr|number|of|for|about|with|and|i|ist|war|von|der|die|das|mit|nummer|est|le|la|du|de|avec|numéro|es|el|del|con|número|من|هل|رقم)$/i
 
 /** How much of the text before a number is looked at. */
 const nearby = 200
@@ -85,9 +69,9 @@ const nearby = 200
 function isAskedFor(before: string): boolean {
   const [sentence = ''] = before.split(/[!?]|\.\s+(?=\p{Lu})/u).slice(-1)
   const words = (sentence.match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.replaceAll('_', ''))
-  const last = words.findLast((word) => !smallWords.has(word.toLowerCase()))
-  if (last === undefined || askingWords.has(last.toLowerCase())) return true
-  return last.length > 1 && last === last.toLowerCase() && !otherWords.has(last)
+  const last = words.findLast((word) => !smallWord.test(word))
+  if (last === undefined || askingWord.test(last)) return true
+  return last.length > 1 && last === last.toLowerCase() && !otherWord.test(last)
 }
 
 /**

@@ -114,7 +114,10 @@ function isJson(contentType = ''): boolean {
   return contentType === 'application/json' || /^application\/json[ \t]*(?:;|$)/i.test(contentType)
 }
 
-/** Consumes both quotas for a batch. Returns that of the calls, unless the other one is exceeded. Calls that do not fit consume neither. */
+/**
+ * Consumes both quotas for a batch. Returns that of the calls, unless the other one is exceeded. Calls that do not fit by the count of this
+ * process consume neither.
+ */
 async function consumeBoth(
   { limiter, otherLimiter }: { readonly limiter: RateLimiter; readonly otherLimiter: RateLimiter },
   client: string,

@@ -5,8 +5,8 @@ import { settings } from '../../app/config/schema.ts'
 type Misspelt = Readonly<{ name: string; meant: string }>
 
 /**
- * Returns the variables that are no setting, and are within two letters of one. A short name has one letter of tolerance. So are those that name
- * a file of a setting that is not secret.
+ * Returns the variables that are no setting, and are within two letters of one. A short name has one letter of tolerance. Files are named only
+ * for secrets, so that `BASE_URL_FILE` is among them.
  */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): readonly Misspelt[] {
   const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]))
