@@ -30,8 +30,13 @@ Error.prepareStackTrace = (error, places) =>
 const longestMinutes = 45
 const graceSeconds = 60
 setTimeout(endProcess, longestMinutes * 60_000).unref()
-if (process.env['NODE_TEST_CONTEXT'] !== undefined)
+if (process.env['NODE_TEST_CONTEXT'] !== undefined) {
   after(() => void setTimeout(endProcess, graceSeconds * 1_000).unref())
+  // Node waits for hooks before it ends by a signal. Hooks may wait for a browser that has ended by the same signal.
+  const interruptedSeconds = 2
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.once(signal, () => void setTimeout(endProcess, interruptedSeconds * 1_000).unref())
+}
 
 function endProcess(): void {
   const kept = new Set(process.getActiveResourcesInfo())

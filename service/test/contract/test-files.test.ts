@@ -1,7 +1,9 @@
 /** Test files that share a process (`scripts/test-files.ts`): each is a test of its own, with its own hooks. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -40,10 +42,14 @@ describe('test files of one process', () => {
   const written = groupFiles(files, groups)
 
   /** Runs them as `npm test` does. */
-  function run(...args: readonly string[]) {
+  function run(...all: readonly string[]) {
+    const { env, args } = runner(...all)
+    return spawnSync(process.execPath, args, { cwd: folder, env, encoding: 'utf8', timeout: 240_000 })
+  }
+
+  function runner(...all: readonly string[]) {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const all = ['--test', `--import=${testProcess}`, ...args]
-    return spawnSync(process.execPath, all, { cwd: folder, env, encoding: 'utf8', timeout: 240_000 })
+    return { env, args: ['--test', `--import=${testProcess}`, ...all] }
   }
 
   it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))
@@ -93,6 +99,30 @@ describe('test files of one process', () => {
     writeFileSync(next, `${uses}\nisThere()`)
     assert.equal(run(...groupFiles([first, next], groups)).status, 0)
     assert.equal(readFileSync(join(folder, 'folders'), 'utf8'), 'true false ')
+  })
+
+  it('end with their runner, also while a test waits for what has ended with it', async () => {
+    await using server = createServer()
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    writeFileSync(
+      join(folder, 'h.test.ts'),
+      `import { connect } from 'node:net'
+      import { after, describe, it } from 'node:test'
+      describe('a world', () => {
+        after(() => new Promise(() => {}))
+        it('waits', async () => {
+          connect(${port}, '127.0.0.1')
+          await new Promise((_, reject) => process.once('SIGTERM', () => reject(new Error('browser has ended'))))
+        })
+      })`,
+    )
+    const { env, args } = runner(...groupFiles([join(folder, 'h.test.ts')], groups))
+    const runs = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: 'ignore' })
+    const [socket] = (await once(server, 'connection')) as [Socket]
+    const ended = once(socket.resume(), 'close')
+    process.kill(-Number(runs.pid), 'SIGTERM')
+    await ended
   })
 
   it('stay apart where one reads its arguments', () => {
