@@ -91,7 +91,7 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
   /** Throws a GatewayFault where this clock is off. A proof would carry a time before its block, or one that is still to come. */
   async function requireClock(): Promise<void> {
     const ahead = await clockError()
-    if (ahead !== 0n) throw new GatewayFault('not_ready', { cause: `this clock is ${ahead} s ahead of chain time` })
+    if (ahead !== 0n) throw new GatewayFault('not_ready', { cause: clockFault(ahead) })
   }
 
   return {
@@ -114,6 +114,11 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
       return { maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, maxPriorityFeePerGas }
     },
   }
+}
+
+/** Words the fault of a clock that is ahead by so many seconds, or behind where they are negative. */
+export function clockFault(ahead: bigint): string {
+  return `This clock is ${ahead < 0n ? `${-ahead} s behind` : `${ahead} s ahead of`} the chain.`
 }
 
 /** Returns a function that shares one result for a time. A failure is shared with those who wait for it only. */

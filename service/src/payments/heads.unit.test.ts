@@ -64,6 +64,11 @@ describe('the clock of the gateway', () => {
     assert.equal((await headsAt([{ latest: now - 60 }]).headOnTime()).timestamp, BigInt(now - 60))
   })
 
+  it('is said to be behind where a sale is stopped for it', async () => {
+    const cause = 'This clock is 300 s behind the chain.'
+    await assert.rejects(headsAt([{ latest: now + 300 }]).headOnTime(), { cause })
+  })
+
   it('counts as right for two minutes after a look, and not where it was set meanwhile', async () => {
     let wall = now * 1_000
     const block = { timestamp: `0x${now.toString(16)}`, number: '0x1', baseFeePerGas: '0x1' }

@@ -16,7 +16,7 @@ import type { Log } from '../lib/log.ts'
 import { signerOf, type AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
-import type { Heads } from './heads.ts'
+import { clockFault, type Heads } from './heads.ts'
 import type { PaymentLedger } from './ledger/ledger.ts'
 import { tokenAbi } from './on-chain.ts'
 import { highestUsualPrice, tokenDomain, type PaymentTerms } from './x402/terms.ts'
@@ -148,8 +148,7 @@ const saleChecks = {
 
   async clock({ heads }) {
     const ahead = await heads.clockError()
-    if (ahead === 0n) return ok('This clock agrees with the chain.')
-    return wrong(`This clock is ${ahead < 0n ? `${-ahead} s behind` : `${ahead} s ahead of`} the chain.`)
+    return ahead === 0n ? ok('This clock agrees with the chain.') : wrong(clockFault(ahead))
   },
 
   async token({ rpc, terms }) {
