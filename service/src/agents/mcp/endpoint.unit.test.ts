@@ -100,6 +100,12 @@ describe('POST /mcp', () => {
       assert.deepEqual(json.error?.data, { available_tools: toolNames })
     })
 
+    it(`refuses a cursor, which it never gave, and takes an empty one as none (${era})`, async () => {
+      const { json } = await mcp[era]('tools/list', { cursor: 'eyJwYWdlIjogMn0=' })
+      assert.deepEqual([json.error?.code, json.result], [-32602, undefined])
+      assert.equal((await mcp[era]('tools/list', { cursor: '' })).text, (await mcp[era]('tools/list')).text)
+    })
+
     it(`says of a success that it is no error (${era})`, async () => {
       for (const tool of toolNames)
         assert.equal((await mcp[era]('tools/call', call(tool, { token_id: '4' }))).json.result?.isError, false)
