@@ -302,6 +302,8 @@ describe('GET /api/agents/{agentId}/reputation', () => {
       `?tag1=${'x'.repeat(101)}`,
       `?${many('tag1', 51).join('&')}`,
       '?reviewers=vitalik.eth',
+      '?reviewers=',
+      '?reviewers=,&reviewers',
       `?reviewers=${many('', 201).join(',').replaceAll('=', '')}`,
     ]) {
       const { status, body } = await world.get(`/api/agents/0/reputation${query}`)

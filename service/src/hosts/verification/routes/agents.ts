@@ -142,6 +142,9 @@ function parseQuery(agentId: bigint, raw: string): ReputationQuery | string {
     .split(',')
     .filter((one) => one !== '')
   if (listed.length > maxReviewers) return `At most ${maxReviewers} reviewers can be asked for at once.`
+  // An empty list of trusted reviewers must not count everybody's feedback.
+  if (query.has('reviewers') && listed.length === 0)
+    return 'reviewers names no address: send one, or leave the parameter out.'
   if (!listed.every(isAddress)) return 'reviewers are addresses (0x and 40 hex digits) with commas between them.'
   const reviewers = [...new Set(listed.map((one) => one.toLowerCase() as Hex))]
   return { agentId, tags: Array.from(tag1s, (tag1) => ({ tag1, tag2 })), reviewers }
