@@ -174,6 +174,7 @@ export const errorCodes = {
     remedy: 'Send it again.',
     rest: 408,
     a2a: ['BODY_TOO_SLOW', -32_600, 408, 'DEADLINE_EXCEEDED'],
+    gateway: { error: 'body_too_slow', status: 408 },
   },
   RATE_LIMITED: {
     meaning: 'Your IP, or your API key, used up its window.',

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { checksumAddress, type Hex, type PublishedKey } from '@touchstone/verdict'
 import type { LocalAccount } from 'viem'
 import type { Verdicts } from '../../assets/verdicts.ts'
-import { mostDrained, readBody } from '../../http/body.ts'
+import { mostDrained, readBody, type BodyFailure } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
@@ -89,6 +89,8 @@ export type GatewayOptions = {
   /** Interval in which unfinished payments are reconciled. Default: a second. */
   readonly reconcileMs?: number
   readonly deadlines?: PaymentDeadlines
+  /** Default: 10 s, less than the timeout of the listener, whose answer has no message. */
+  readonly bodyTimeoutMs?: number
 }
 
 export type Gateway = AsyncDisposable & {
@@ -214,6 +216,14 @@ const answerMs = 28_000
 /** JSON is parsed under any content type, because some clients lose theirs when they retry. Excess is drained, so that the client reads the 413. */
 const bodyLimits = { maxBytes: 16 * 1024, drainBytes: mostDrained }
 
+const bodyFailures = {
+  'too-large': 'body_too_large',
+  'too-slow': 'body_too_slow',
+  encoded: 'invalid_body',
+  'not-utf8': 'invalid_body',
+  aborted: 'invalid_body',
+} as const satisfies Readonly<Record<BodyFailure, PaymentErrorCode>>
+
 /** One request to POST /verify. `client` is its name for the quotas. */
 type Sale = {
   readonly request: IncomingMessage
@@ -234,7 +244,7 @@ type Parts = {
 
 function createListener(options: GatewayOptions, parts: Parts): RequestListener {
   const { chain, settlement, checkout, sales, selfCheck, count, refused } = parts
-  const { terms, v2Header, contract, keys, clientKey, ledger, limiter, refusals, log } = options
+  const { terms, v2Header, contract, keys, clientKey, ledger, limiter, refusals, log, bodyTimeoutMs = 10_000 } = options
   const required = createPaymentRequired(terms, v2Header)
   const payments = paymentDocument(terms)
   const statusRoute = createStatusRoute({ ...options, chain, settlement, limiter, client: clientOf, toErrorCode })
@@ -312,10 +322,10 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   }
 
   async function answer({ request, response, decoded }: Sale): Promise<PaymentOutcome> {
-    const body = await readBody(request, bodyLimits)
+    const body = await readBody(request, { ...bodyLimits, timeoutMs: bodyTimeoutMs })
     if (!body.ok) {
       if (!request.complete) response.shouldKeepAlive = false // unread bytes would precede the next request
-      return paymentFailure(body.because === 'too-large' ? 'body_too_large' : 'invalid_body')
+      return paymentFailure(bodyFailures[body.because])
     }
     const parsed = parseOrder(body.text)
     if (parsed.kind === 'error') return paymentFailure(parsed.error)

@@ -1,6 +1,8 @@
 /** The handshake of POST {gateway_url}/verify, the other routes and the documents; what a gateway signs, and what it never signs (spec §2.6, §4.7, §4.8, §7). */
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import {
   assetFlags,
@@ -125,6 +127,15 @@ describe('POST /verify without a payment', () => {
       assert.ok(String(answer.body['message']).length <= 200)
     })
   }
+
+  it('answers 408 body_too_slow for a body that does not end, and closes the connection', async (t) => {
+    const hasty = await world.open({ bodyTimeoutMs: 50 })
+    const socket = connect(hasty.port, '127.0.0.1')
+    t.after(() => socket.destroy())
+    socket.write('POST /verify HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{')
+    const answer = await text(socket)
+    assert.match(answer, /^HTTP\/1\.1 408 [^]*Connection: close[^]*"error":"body_too_slow","message":"The body /)
+  })
 
   it('answers 400 for a payment that names no asset, before the payment is looked at', async () => {
     const answer = await post(gateway.url, {}, { 'X-PAYMENT': 'AAAA' })
