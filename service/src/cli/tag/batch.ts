@@ -81,9 +81,8 @@ async function create({ store, io, inService }: Session, id: string, options: Cr
   const { demo = false, macInput, epoch, systemId, brand, json } = options
   if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
-  const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId })
+  const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId }, brand)
   if (!made.ok) throw new CommandError(inService && made.error === noStationKek ? noStationKekInService : made.error)
-  if (brand !== undefined) await store.tags.setBatchBrands(id, brand)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
   const { record, appMaster } = store.tagKeys

@@ -81,9 +81,8 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const record = importedBatch({ ...settings, id, scheme, ...keys })
   if (record === null) throw new CommandError(wrongSystemId)
   const proof = await prove(session, record, check)
-  const made = await store.tagKeys.add(record)
+  const made = await store.tagKeys.add(record, brand)
   if (!made.ok) throw new CommandError(made.error)
-  if (brand !== undefined) await store.tags.setBatchBrands(id, brand)
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }
   if (json === true) return io.out(formatJson({ ...shown, ...toJson(proof) }))
   io.out(`Batch ${id} imported: scheme ${shown.scheme}, epoch ${shown.epoch}, MAC input ${shown.macInput}.`)

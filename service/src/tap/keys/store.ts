@@ -54,9 +54,10 @@ export type TagKeyStore = {
   readonly fileMaster: (id: string) => AesKeyRef | undefined
   /** Returns the application master; undefined where it is elsewhere. */
   readonly appMaster: (id: string) => Promise<AesKeyRef | undefined>
-  readonly create: (options: NewBatchOptions) => Promise<Created>
+  /** `brands` are those of its chips, which the database gets with the batch. Left out: any. */
+  readonly create: (options: NewBatchOptions, brands?: readonly string[]) => Promise<Created>
   /** Stores the keys of tags that another system personalised. They have no application master here. */
-  readonly add: (record: BatchRecord) => Promise<Created>
+  readonly add: (record: BatchRecord, brands?: readonly string[]) => Promise<Created>
   /**
    * Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys verify on no instance from then
    * on; those of the new ones verify where the key file is. The keys that are here may be given too: then they are the newest.
@@ -203,10 +204,14 @@ export async function openTagKeyStore({
   }
 
   /** Makes the keys here those of the batch, on every instance. */
-  async function share(record: BatchKeyRecord, former: readonly (string | undefined)[] = []): Promise<void> {
+  async function share(
+    record: BatchKeyRecord,
+    { former, brands }: { former?: readonly (string | undefined)[]; brands?: readonly string[] | undefined },
+  ): Promise<void> {
     const { id, epoch, status } = record
     const { fingerprint } = loaded.get(id) as LoadedBatch
-    await shared.putBatch({ id, epoch, status, settings: sharedSettings(record, fingerprint, former) })
+    const settings = { ...sharedSettings(record, fingerprint, former), ...(brands && { brands }) }
+    await shared.putBatch({ id, epoch, status, settings })
     goodUntil = -Infinity // where it cannot be read now, the next tap does
     await readAgain().catch(() => {})
   }
@@ -242,7 +247,7 @@ export async function openTagKeyStore({
     }
   }
 
-  const add = (id: string, make: () => Promise<BatchKeyRecord>) =>
+  const add = (id: string, make: () => Promise<BatchKeyRecord>, brands?: readonly string[]) =>
     changed(async (options) => {
       await makeFolder(folder)
       await reload()
@@ -251,7 +256,7 @@ export async function openTagKeyStore({
       const record = await make()
       await assertOwn(record)
       await write([...records(), record], options)
-      await share(record)
+      await share(record, { brands })
       return record
     })
 
@@ -271,7 +276,7 @@ export async function openTagKeyStore({
       await assertOwn(record)
       const next = records().map((known) => (known.id === id ? record : known))
       await write(next, options)
-      await share(record, [...fingerprintsOf(row), former.fingerprint])
+      await share(record, { former: [...fingerprintsOf(row), former.fingerprint] })
       return record
     })
 
@@ -299,11 +304,11 @@ export async function openTagKeyStore({
     },
     fileMaster: (id) => loaded.get(id)?.batch.fileMaster,
     appMaster: async (id) => (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
-    async create(options) {
+    async create(options, brands) {
       const made = newBatch(options)
-      return made === null ? { ok: false, error: notLegal } : alone(() => add(options.id, () => place(made)))
+      return made === null ? { ok: false, error: notLegal } : alone(() => add(options.id, () => place(made), brands))
     },
-    add: (record) => alone(() => add(record.id, async () => record)),
+    add: (record, brands) => alone(() => add(record.id, async () => record, brands)),
     rekey: (record) => alone(() => rekey(record)),
     writeStatus: (id) =>
       alone(() => writeStatus(id)).catch((cause: unknown) => {

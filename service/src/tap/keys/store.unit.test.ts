@@ -10,6 +10,7 @@ import { seal } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { KeyFileError, readKeyFile, writeKeyFile } from './key-file.ts'
 import { createStation } from './station.ts'
+import { batchBrands } from '../tag-registry.ts'
 import type { SharedBatch, SharedBatches } from './shared.ts'
 import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey } from './published.ts'
@@ -288,6 +289,23 @@ describe('keys that are replaced while the verifier runs', () => {
     batches.set('half', { ...(made ?? assert.fail()), status: 'revoked' })
     await store.reload()
     assert.equal(batches.get('half')?.status, 'revoked', 'what the database has stays')
+  })
+
+  it('come into the database together with the brands of the batch, so that a crash leaves none without them', async () => {
+    const batches: SharedBatch[] = []
+    const { store } = await openStore({
+      putBatch: async (batch) => batches.push(batch) > 0,
+      batches: async () => batches,
+    })
+    await store.create({ id: 'made', demo: true }, ['Arbor'])
+    await store.add(testBatch({ id: 'imported' }), ['Arbor'])
+    assert.deepEqual(
+      batches.map(({ id, settings }) => [id, batchBrands(settings)]),
+      [
+        ['made', ['Arbor']],
+        ['imported', ['Arbor']],
+      ],
+    )
   })
 
   it('are not known to be complete while the database does not answer, and others wait no second time', async () => {
