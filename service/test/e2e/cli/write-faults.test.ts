@@ -92,6 +92,35 @@ describe('touchstone tag write', () => {
     }
   })
 
+  it('names the damaged journal of a chip, leaves both as they are, and finishes the chip with what it says', async () => {
+    const uid = newUid()
+    const chip = createChip({ uid })
+    const heard: string[] = []
+    const write = (tornAt?: number) => {
+      const by = sessionWith((line) => heard.push(line) > 0 && /put it back|is damaged/.test(line))
+      return writeTags(by, { host, batch: 'b' }, readerWith([{ chip, ...(tornAt && { tornAt }) }]))
+    }
+    await write(20)
+    const file = path(`keys/chips/${toHex(uid)}.json`)
+    const begun = await readFile(file, 'utf8')
+    const keys = chip.keys()
+    for (const damaged of [
+      '',
+      begun.slice(0, -1),
+      'null',
+      begun.replace('[', '[7,'),
+      begun.replace(/"batch":"b",/, ''),
+    ]) {
+      await writeFile(file, damaged)
+      assert.equal(await write(), 1)
+      assert.match(heard.at(-2) ?? '', new RegExp(`^The journal ${file} is damaged: put chip ${toHex(uid)} aside\\.`))
+      assert.deepEqual([await readFile(file, 'utf8'), chip.keys()], [damaged, keys])
+    }
+    await writeFile(file, heard.at(-2)?.match(/\{.*\}$/)?.[0] ?? '')
+    assert.equal(await write(), 0, heard.join('\n'))
+    assert.equal((await world.components.tags.tagOfUid(uid))?.batchId, 'b')
+  })
+
   it('writes the chips of a file for one batch, and needs a place for its report', async () => {
     const from = path('mixed.csv')
     await writeFile(from, `uid,batch\n${toHex(newUid())},other\n`)

@@ -20,6 +20,7 @@ import {
 import { isOriginal } from '../../../tap/provisioning/originality.ts'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import { ifMissing } from '../../../lib/errors.ts'
+import { isObject, parseJson } from '../../../lib/json.ts'
 import { makeFolder } from '../../../lib/private-folder.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
@@ -187,7 +188,14 @@ function openChipJournal(
     async read(uid) {
       const text = await readFile(fileOf(uid), 'utf8').catch(ifMissing(null))
       if (text === null) return null
-      const { batch: begunFor, url: begunWith, ...progress } = JSON.parse(text) as Entry
+      const entry = parseEntry(text)
+      if (entry === null) {
+        const whole: Entry = { batch, url: urlOf(uid), begun: [0, 1, 2, 3, 4], confirmed: [] }
+        throw new ChipError(
+          `The journal ${fileOf(uid)} is damaged: put chip ${uid} aside. Restore the file from a backup. Without one, write this into it if the chip was begun for this batch and address, and put it back: ${JSON.stringify(whole)}`,
+        )
+      }
+      const { batch: begunFor, url: begunWith, ...progress } = entry
       if (begunFor !== batch || begunWith !== urlOf(uid))
         throw new CommandError(`Chip ${uid} was begun for batch ${begunFor} and ${begunWith}; finish it with these.`)
       return progress
@@ -201,6 +209,19 @@ function openChipJournal(
 }
 
 type Entry = KeyProgress & { batch: string; url: string }
+
+/** Parses a file of the journal, or returns null where it is damaged. */
+function parseEntry(text: string): Entry | null {
+  const json = parseJson(text)
+  if (!isObject(json)) return null
+  const { batch, url, begun, confirmed } = json
+  const isWhole = typeof batch === 'string' && typeof url === 'string' && [begun, confirmed].every(isSlots)
+  return isWhole ? (json as Entry) : null
+}
+
+function isSlots(value: unknown): boolean {
+  return Array.isArray(value) && value.every((slot) => [0, 1, 2, 3, 4].includes(slot as number))
+}
 
 /** The part of nfc-pcsc that is used here. */
 type Reader = {
