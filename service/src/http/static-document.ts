@@ -53,15 +53,26 @@ export function lazyDocument(make: () => StaticDocument): StaticDocument {
   }
 }
 
-/** Returns the response to GET and HEAD, and 405 to other methods. The caller answers OPTIONS. */
+/** Returns the response to GET and HEAD, and 405 to other methods. The caller answers OPTIONS. A document may have `Last-Modified`. */
 export function documentResponse(
   { bytes, etag, headers }: StaticDocument,
   method: string,
   ifNoneMatch: string | undefined,
+  ifModifiedSince?: string,
 ): Response {
   if (method !== 'GET' && method !== 'HEAD') return methodRefused(readMethods)
-  if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers: unsized(headers) })
+  const isKnown =
+    ifNoneMatch === undefined
+      ? isUnmodifiedSince(ifModifiedSince, headers['Last-Modified'])
+      : matchesIfNoneMatch(ifNoneMatch, etag)
+  if (isKnown) return new Response(null, { status: 304, headers: unsized(headers) })
   return new Response(method === 'HEAD' ? null : bytes, { headers })
+}
+
+/** Compares two dates of HTTP (RFC 9110 §13.1.3). The form of asctime, which no client sends, is ignored as any text is that is no date. */
+function isUnmodifiedSince(since: string | undefined, lastModified: string | undefined): boolean {
+  if (since?.endsWith(' GMT') !== true || lastModified === undefined) return false
+  return Date.parse(lastModified) <= Date.parse(since)
 }
 
 /** Returns a listener that serves a document at one path and passes every other request on. */

@@ -59,7 +59,7 @@ export function agentRoutes(
   app.options(cardPath, () => preflight(readMethods))
   app.all(cardPath, async (c) => {
     const document = await card((error) => helpers.faultOf(error, c))
-    return documentResponse(document, c.req.method, c.req.header('if-none-match'))
+    return documentResponse(document, c.req.method, c.req.header('if-none-match'), c.req.header('if-modified-since'))
   })
 
   readRoute(app, helpers, { prefix, limiter, reject: codedFailure }, async (c, headers, quota) => {
