@@ -84,7 +84,12 @@ export async function writeBackup(
 async function place(unfinished: string, path: string): Promise<void> {
   await link(unfinished, path).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code === 'EEXIST') throw error
-    await rename(unfinished, path) // some file systems have no hard links
+    // Some file systems have no hard links. An empty file takes the name first.
+    await (await open(path, 'wx', 0o600)).close()
+    await rename(unfinished, path).catch(async (fault: unknown) => {
+      await rm(path, { force: true })
+      throw fault
+    })
   })
 }
 
