@@ -214,18 +214,23 @@ describe('a client', { skip: noPostgres }, () => {
     assert.equal((await closed)[0], 4409)
   })
 
-  it('that begins an operation under the id of one that has not ended leaves nothing behind', async () => {
-    const socket = await byHand([init()])
-    const received: string[] = []
-    socket.on('data', (data) => received.push(String(data)))
-    const query = { id: '2', type: 'subscribe', payload: { query: '{ __typename }' } }
-    await until(() => received.join('').includes('connection_ack'))
-    const messages = [subscription(1), { id: '1', type: 'complete' }, subscription(1), query]
-    socket.write(Buffer.concat(messages.map((message) => frame(0x1, JSON.stringify(message)))))
-    await until(() => received.join('').includes('"id":"2","type":"complete"'))
-    assert.ok(world.subscriptions() > 0)
-    socket.destroy()
-    await until(() => world.connections.count() === 0 && world.subscriptions() === 0)
+  it('that begins an operation under the id of one that has not ended is closed with 4409, which leaves nothing behind', async () => {
+    const again = [subscription(1), { id: '1', type: 'complete' }, subscription(1)]
+    const running = [subscription(1), { id: '2', type: 'subscribe', payload: { query: '{ __typename }' } }]
+    for (const [before, at] of [
+      [[], again],
+      [running, again.slice(1)],
+    ] as const) {
+      const socket = await byHand([init(), ...before])
+      const received: Buffer[] = []
+      socket.on('data', (data: Buffer) => received.push(data))
+      const heard = () => Buffer.concat(received)
+      await until(() => heard().includes(before.length === 0 ? 'connection_ack' : '"id":"2","type":"complete"'))
+      socket.write(Buffer.concat(at.map((message) => frame(0x1, JSON.stringify(message)))))
+      await once(socket, 'close')
+      assert.ok(heard().includes(Buffer.from([0x11, 0x39])), '4409 in the close frame')
+      await until(() => world.connections.count() === 0 && world.subscriptions() === 0)
+    }
   })
 
   it('may be one of a limited number that have sent no key yet', async () => {

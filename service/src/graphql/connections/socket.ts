@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { GraphQLError } from 'graphql'
-import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws'
+import { CloseCode, handleProtocols, makeServer, type ServerOptions } from 'graphql-ws'
 import { WebSocket, WebSocketServer, type RawData } from 'ws'
 import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, newRequestId, parseRequestTarget } from '../../http/request.ts'
@@ -59,7 +59,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
     handleProtocols,
   })
   const unauthenticated = connectionGroups()
-  const tooMany: CloseCode = [4429, `An API key may have ${connections.maxPerKey} connections`]
+  const tooMany: Closing = [4429, `An API key may have ${connections.maxPerKey} connections`]
   const rejectionCodes = { ...closeCodes, 'too-many': tooMany }
 
   function accept(socket: WebSocket, request: IncomingMessage, client: string): void {
@@ -79,7 +79,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
       unauthenticated.delete(client, connection)
     }
 
-    const operations = connectionOperations(options, admit)
+    const operations = connectionOperations(options, admit, (code, reason) => attached.close(code, reason))
     const attached = attachSocket(socket, operations, { keepAliveMs, log, onClose })
     const connection: Connection = { close: (because) => attached.close(...closeCodes[because]) }
     connections.add(connection)
@@ -95,10 +95,10 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
   }
 }
 
-type CloseCode = readonly [code: number, reason: string]
+type Closing = readonly [code: number, reason: string]
 
 /** Clients of graphql-ws reconnect after every code but 4401. */
-const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', CloseCode>> = {
+const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', Closing>> = {
   missing: [4401, 'Unauthorized'],
   wrong: [4403, 'Forbidden'],
   elsewhere: [4403, 'Forbidden'],
@@ -198,11 +198,12 @@ function attachSocket(
 function connectionOperations(
   options: SocketServerOptions,
   admit: (authorization: string | undefined) => Promise<ApiKey | null>,
+  close: (code: number, reason: string) => void,
 ): ServerOptions {
   const { prepare, createContext, formatError, limiter, maxOperations = 50 } = options
   let key: ApiKey | null = null
   /** The operations that have not ended, by their messages, with the streams of subscriptions. */
-  const running = new Map<object, Results | null>()
+  const running = new Map<object, { readonly id: string; readonly stream: Results | null }>()
   // graphql-ws acknowledges a connection, and so reads operations, only after `admit` has returned a key.
   const newContext = (operation?: Parameters<typeof createContext>[2]) =>
     createContext(key as ApiKey, newRequestId(), operation)
@@ -221,7 +222,12 @@ function connectionOperations(
       key = await admit(typeof given === 'string' ? given : undefined)
       return key !== null
     },
-    async onSubscribe(_connection, _id, parameters) {
+    async onSubscribe(_connection, id, parameters) {
+      // graphql-ws forgets an id with `complete`. The end of that operation would end this one.
+      if ([...running.values()].some((one) => one.id === id)) {
+        close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`)
+        return [graphqlError('BAD_USER_INPUT', 'The operation under this id has not ended.')]
+      }
       if (running.size >= maxOperations)
         return [
           graphqlError(
@@ -229,7 +235,7 @@ function connectionOperations(
             `A connection may have ${maxOperations} operations at a time. Complete one first.`,
           ),
         ]
-      running.set(parameters, null) // before the quota is read, which may take a moment
+      running.set(parameters, { id, stream: null }) // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)
       if (prepared.ok) return { ...prepared.args, contextValue: newContext(prepared) }
@@ -238,12 +244,12 @@ function connectionOperations(
     },
     execute: results.execute,
     subscribe: results.subscribe,
-    onOperation: (_connection, _id, parameters, _args, result) => {
-      if ('next' in result) running.set(parameters, result as Results)
+    onOperation: (_connection, id, parameters, _args, result) => {
+      if ('next' in result) running.set(parameters, { id, stream: result as Results })
     },
-    // graphql-ws ends streams by their ids, and so misses the earlier of two under one id.
+    // graphql-ws misses a stream that began after its id was completed.
     onClose: async () => {
-      for (const stream of running.values()) await stream?.return(undefined)
+      for (const { stream } of running.values()) await stream?.return(undefined)
     },
     onComplete: (_connection, _id, parameters) => void running.delete(parameters), // called once per accepted operation, whichever side ends it
     onError: (_connection, _id, _payload, errors) => {
