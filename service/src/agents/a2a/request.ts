@@ -44,6 +44,20 @@ const link = /:\/\/|[\p{L}\p{N}]@[\p{L}\p{N}]|[\p{L}\p{N}-]\.\p{L}{2,}[:/?#]/u
 const otherNumbers =
   /\bs[eé]ri(?:al|e)|تسلسلي|\b(?:s\/n|gtins?|eans?|upcs?|skus?|prices?|costs?|eur|euros?|usd|dollars?|gbp|pounds?|chf|jpy|yen)\b/iu
 
+/** Numbers in words, in the languages of the pages. `one` is none, because it stands for an item too. */
+const inWords = [
+  'two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen',
+  '(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?|millions?|dozens?',
+  'zwei|drei|vier|fünf|sechs|sieben|acht|neun|elf|zwölf',
+  '\\p{L}{0,12}(?:zehn|zwanzig|drei(?:ß|ss)ig|(?:vier|fünf|sech|sieb|acht|neun)zig|hundert|tausend)',
+  'deux|trois|quatre|cinq|sept|huit|dix|onze|douze|treize|quatorze|quinze|seize',
+  'vingts?|trente|quarante|cinquante|soixante|cents?|mille',
+  'dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|trece|catorce|quince|veinte|treinta|cuarenta|cincuenta',
+  'sesenta|setenta|ochenta|noventa|cien|ciento|mil',
+  'و?(?:اثنان|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|مئة|مائة|ألف)\\p{L}*',
+]
+const numberWords = new RegExp(`(?<![\\p{L}\\p{N}])(?:${inWords.join('|')})(?![\\p{L}\\p{N}])`, 'iu')
+
 /** The number is a part of a word, a fraction, a price or a comparison, or negative. An override may turn its digits around. */
 const partBefore =
   /[\p{L}\p{N}_.,/+\\]$|[\p{L}\p{N}]\p{Cf}+$|\p{Sc}\s?$|[≤≥<>~≈±×−]\s?$|(?<!\btoken)\p{Pd}$|[\u202d\u202e]/iu
@@ -79,7 +93,7 @@ function isAskedFor(before: string): boolean {
  * such as the serial `HFJ-000417`, or has a link (decisions/0039).
  */
 function onlyNumberIn(text: string): string | null {
-  if (link.test(text) || otherNumbers.test(text)) return null
+  if (link.test(text) || otherNumbers.test(text) || numberWords.test(text)) return null
   const numbers = text.match(/\p{N}+/gu) ?? []
   const [number = ''] = numbers
   if (numbers.length !== 1 || parseTokenId(number) === null) return null

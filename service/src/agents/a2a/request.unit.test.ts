@@ -33,6 +33,8 @@ describe('the request in a message', () => {
       'Le produit 42 est-il vrai ?',
       '¿Es 42 auténtico?',
       'هل المنتج \u200f42 أصلي؟',
+      'Is 42 the one that was authenticated often?',
+      'Is the leftover weight of 42 listed?',
     ])
       assert.deepEqual(inText(text), run('verify_asset', { token_id: '42' }), text)
     assert.deepEqual(inText('Was 00042 flagged?'), run('check_flagged', { token_id: '00042' }))
@@ -104,6 +106,14 @@ describe('the request in a message', () => {
     'Ist die Seriennummer 5 echt?',
     'numéro de série 5',
     'x = 42',
+    '42. and forty-three',
+    'forty-two or 43',
+    'Is 42 one of a hundred?',
+    'Ist 42 oder dreiundvierzig echt?',
+    '42 oder fünfzig',
+    '42 et quarante-trois',
+    '42 y cuarenta y tres',
+    '42 وثلاثة وأربعون',
   ])
     it(`finds no token id in ${JSON.stringify(text.slice(0, 20))}`, () => {
       assert.deepEqual(inText(text), { kind: 'no token id', skill: 'verify_asset' })
@@ -120,6 +130,7 @@ describe('the request in a message', () => {
       ['1', 'x'],
       ['1 ', ''],
       ['-', ''],
+      ['zweiund', ''],
     ] as const)
       assertLinear((length) => inText(part.repeat(length / part.length) + end), 1_000_000)
   })
