@@ -125,7 +125,8 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(lines.find(({ kind }) => kind === 'message')?.['body'], 'Enjoy it')
       assert.equal(lines.find(({ kind }) => kind === 'tap')?.['counter'], 1)
       assert.equal(lines.find(({ kind }) => kind === 'firstTap')?.['at'], '2026-01-10T12:00:00.000000Z')
-      assert.equal(lines.find(({ kind }) => kind === 'payment')?.['amount'], '10000')
+      const { amount, authorization, identifiers } = lines.find(({ kind }) => kind === 'payment') ?? {}
+      assert.deepEqual([amount, authorization, identifiers], ['10000', { signature: '0x77' }, ['order-of-alice-17']])
       assert.equal(lines.find(({ kind }) => kind === 'channel')?.['balance'], '50000')
       assert.equal(lines.find(({ kind }) => kind === 'report')?.['note'], 'Other buckle')
       assert.ok(!JSON.stringify(lines).includes('Unrelated'))
@@ -410,7 +411,9 @@ async function fill(database: Database): Promise<void> {
         values ('tap', 1, 'VERIFIED', '${at}', '{"at":"${at}"}', '${at}')`,
     ),
     `insert into payment (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount)
-      values (84532, ${bytes(address('e'))}, ${bytes(alice)}, ${hash('5')}, ${hash('6')}, '{}', 1, 10000)`,
+      values (84532, ${bytes(address('e'))}, ${bytes(alice)}, ${hash('5')}, ${hash('6')}, '{"signature":"0x77"}', 1, 10000)`,
+    `insert into payment_identifier (chain_id, asset, payer, id, nonce)
+      values (84532, ${bytes(address('e'))}, ${bytes(alice)}, 'order-of-alice-17', ${hash('5')})`,
     ...[
       ['8', alice, carol],
       ['9', carol, alice],
