@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
+import {
+  deadProcess,
+  newPayment,
+  openLedger,
+  paid,
+  randomHex,
+  takeIn,
+  type OpenLedger,
+} from '../../../test/support/payments/ledger.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { NewPayment } from './intake.ts'
 import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
 import { parsePayload } from './table.ts'
-
-const paid = (answer: string) => ({ transaction: randomHex(32), answer, block: { number: 9n, hash: randomHex(32) } })
-const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the ledger of payments on ${name}`, { skip }, () => {
@@ -21,17 +25,6 @@ for (const { name, open, skip } of testDatabases()) {
     after(() => opened?.close())
 
     const settling = (ledger = store) => takeIn(ledger)
-
-    let settlements = 0
-    /** Stores a transaction of a nonce of its own; returns its row. */
-    async function settlement({ state, hash }: { state: 'mined' | 'pending'; hash: Hex }): Promise<bigint | undefined> {
-      const [row] = await database.query<{ pk: bigint }>(
-        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, mined_at, gas_used, gas_price, block_number)
-         values (84532, decode(repeat('02', 20), 'hex'), $1, $2, 0, '', array[$3::bytea], clock_timestamp(), 1, 1, 1) returning pk`,
-        [(settlements += 1), state, hexToBytes(hash)],
-      )
-      return row?.pk
-    }
 
     it('takes a payment in once, of many at once', async () => {
       const payment = newPayment()
@@ -62,9 +55,9 @@ for (const { name, open, skip } of testDatabases()) {
     it('takes in anew what another version claimed and left, and nothing over what that one works on', async () => {
       const payment = await settling()
       const setOpen = (left: string) =>
-        database.query(
-          `update payment set state = 'open', claim = null, holder = null, claimed_until = clock_timestamp() + $2::interval where nonce = $1`,
-          [hexToBytes(payment.nonce), left],
+        opened.change(
+          payment,
+          `state = 'open', claim = null, holder = null, claimed_until = clock_timestamp() + interval '${left}'`,
         )
       const named = { ...payment, nonce: randomHex(32), identifier: 'order_0123456789-F' }
       const other = { ...newPayment(), ...payment, tokenId: 8n, requestHash: randomHex(32).slice(2), proof: '{"b":1}' }
@@ -97,9 +90,7 @@ for (const { name, open, skip } of testDatabases()) {
       const payment = await settling()
       const again = { ...payment, requestHash: randomHex(32).slice(2), identifier: 'order_0123456789-G' }
       const isUnchanged = async () => {
-        await database.query(`update payment set claimed_until = claimed_until - interval '1 hour' where nonce = $1`, [
-          hexToBytes(payment.nonce),
-        ])
+        await opened.change(payment, `claimed_until = claimed_until - interval '1 hour'`)
         assert.equal(await store.insert(again), false)
         assert.equal((await store.find(payment))?.requestHash, payment.requestHash)
         assert.equal(await store.find({ ...again, nonce: randomHex(32) }), undefined)
@@ -164,10 +155,10 @@ for (const { name, open, skip } of testDatabases()) {
         await store.moved(payment, moved)
         return (await store.find(payment))?.settlement
       }
-      await settlement({ state: 'mined', hash: randomHex(32) })
-      await settlement({ state: 'pending', hash: moved.transaction })
+      await opened.transaction(randomHex(32))
+      await opened.transaction(moved.transaction, { state: 'pending' })
       assert.equal(await settlementOf(), null)
-      const pk = await settlement({ state: 'mined', hash: moved.transaction })
+      const pk = await opened.transaction(moved.transaction)
       assert.equal(await settlementOf(), pk)
       await database.query('delete from settlement')
     })
@@ -182,10 +173,7 @@ for (const { name, open, skip } of testDatabases()) {
         [expired, 'payment_rejected', now - 1_000],
       ] as const) {
         await store.reject(payment, reason)
-        await database.query('update payment set valid_before = $2::numeric where nonce = $1', [
-          hexToBytes(payment.nonce),
-          String(validBefore),
-        ])
+        await opened.change(payment, `valid_before = ${validBefore}`)
       }
       const listed = async () => (await store.rejected(10)).map(({ nonce }) => nonce)
       assert.deepEqual(await listed(), [first.nonce, last.nonce])
@@ -251,10 +239,7 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('keeps a mark that was set before the end, and marks no deposit by its end', async () => {
       const [pending, deposit, lost, refused] = [await settling(), await settling(), await settling(), await settling()]
-      for (const { nonce } of [deposit, lost])
-        await database.query(`update payment set kind = 'deposit', channel = nonce where nonce = $1`, [
-          hexToBytes(nonce),
-        ])
+      for (const payment of [deposit, lost]) await opened.change(payment, `kind = 'deposit', channel = nonce`)
       for (const payment of [pending, lost, refused]) await store.setUndelivered(payment, true)
       for (const payment of [pending, deposit, lost]) await store.done(payment, paid('{"a":1}'))
       await store.reject(refused, 'payment_rejected')
@@ -280,11 +265,7 @@ for (const { name, open, skip } of testDatabases()) {
       const payment = await settling()
       await store.done(payment, paid('{"a":1}'))
       await store.setUndelivered(payment, true)
-      const age = (span: string) =>
-        database.query(`update payment set settled_at = settled_at - $2::interval where nonce = $1`, [
-          hexToBytes(payment.nonce),
-          span,
-        ])
+      const age = (span: string) => opened.change(payment, `settled_at = settled_at - interval '${span}'`)
       await age('50 minutes')
       assert.equal((await store.find({ ...payment, nonce: randomHex(32) }))?.nonce, payment.nonce)
       await age('10 minutes')
@@ -306,10 +287,7 @@ for (const { name, open, skip } of testDatabases()) {
     it('gives a row of this process back to it where it works on none, from ten seconds after the write on', async () => {
       const payment = await settling()
       assert.deepEqual(await store.adopt(10), [])
-      const age = () =>
-        database.query(`update payment set claimed_until = claimed_until - interval '11 s' where nonce = $1`, [
-          Buffer.from(payment.nonce.slice(2), 'hex'),
-        ])
+      const age = () => opened.change(payment, `claimed_until = claimed_until - interval '11 s'`)
       await age()
       const others = [newPayment(), payment, newPayment()]
       assert.deepEqual(await store.adopt(10, undefined, others), [])
@@ -322,9 +300,7 @@ for (const { name, open, skip } of testDatabases()) {
       await age()
       assert.equal((await store.adopt(10, payment)).length, 1)
       // The clock of the database was ahead at the write, and was set back.
-      await database.query(`update payment set claimed_until = claimed_until + interval '1 day' where nonce = $1`, [
-        Buffer.from(payment.nonce.slice(2), 'hex'),
-      ])
+      await opened.change(payment, `claimed_until = claimed_until + interval '1 day'`)
       assert.equal((await store.adopt(10, payment)).length, 1)
     })
 
@@ -373,11 +349,7 @@ for (const { name, open, skip } of testDatabases()) {
       const [payment, refused] = [await settling(), await settling()]
       await store.done(payment, paid('one'))
       await store.reject(refused, 'payment_rejected')
-      await database.query(
-        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, sent_at, mined_at, gas_used, gas_price, block_number)
-         select 84532, decode(repeat('01', 20), 'hex'), n, case n when 0 then 'mined' else 'lost' end, 0, ''::bytea, '{}',
-           clock_timestamp(), clock_timestamp(), 1, 1, 1 from generate_series(0, 1) n`,
-      )
+      for (const state of ['mined', 'lost']) await opened.transaction(randomHex(32), { state })
       const transactions = async () =>
         (await database.query<{ state: string }>('select state from settlement order by nonce')).map(
           ({ state }) => state,

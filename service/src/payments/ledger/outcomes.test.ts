@@ -2,16 +2,17 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
+import {
+  newPayment,
+  openLedger,
+  paid,
+  randomHex,
+  takeIn,
+  type OpenLedger,
+} from '../../../test/support/payments/ledger.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { PaymentKey } from '../key.ts'
 import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
-
-const paid = (answer = '{"a":1}') => ({
-  transaction: randomHex(32),
-  answer,
-  block: { number: 9n, hash: randomHex(32) },
-})
 
 for (const { name, open, skip } of testDatabases())
   describe(`outcomes of payments on ${name}`, { skip }, () => {
@@ -119,16 +120,11 @@ for (const { name, open, skip } of testDatabases())
         ['mined', 300n],
         ['pending', 0n],
       ] as const) {
-        const both = [await takeIn(store), await takeIn(store)]
-        await opened.database.query(
-          `with made as (insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, gas_used, gas_price, block_number)
-             values (84532, decode(repeat('02', 20), 'hex'), 1, $1, 0, '', '{}', 60, 10, 1) returning pk)
-           update payment set settlement = made.pk from made where state = 'settling'`,
-          [state],
-        )
-        const [rejected] = both
-        assert.equal(rejected && (await store.reject(rejected, 'payment_rejected')), gas)
-        assert.equal(rejected && (await store.reject(rejected, 'payment_rejected')), 0n)
+        const [rejected, other] = [await takeIn(store), await takeIn(store)]
+        const pk = await opened.transaction(randomHex(32), { state, gas: 600 })
+        for (const payment of [rejected, other]) await opened.change(payment, `settlement = ${pk}`)
+        assert.equal(await store.reject(rejected, 'payment_rejected'), gas)
+        assert.equal(await store.reject(rejected, 'payment_rejected'), 0n)
         await opened.database.query('delete from payment')
       }
     })

@@ -1,10 +1,8 @@
 /** Which payments and blocks are looked at again because the chain may still change them. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
-import { hexToBytes } from '../../db/columns.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { PaymentKey } from '../key.ts'
 import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
@@ -35,20 +33,6 @@ for (const { name, open, skip } of testDatabases())
       return payment
     }
 
-    let nonces = 0
-    /** Stores a transaction that was mined so long ago; returns its row. */
-    async function settlement(
-      hash: Hex,
-      { block = null as Hex | null, state = 'mined', ago = '0 s', chainId = 84532 },
-    ) {
-      const [row] = await opened.database.query<{ pk: bigint }>(
-        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, mined_at, gas_used, gas_price, block_number, block_hash)
-         values ($6, decode(repeat('02', 20), 'hex'), $1, $2, 0, '', array[$3::bytea], clock_timestamp() - $4::interval, 1, 1, 9, $5) returning pk`,
-        [(nonces += 1), state, hexToBytes(hash), ago, block && hexToBytes(block), chainId],
-      )
-      return row?.pk
-    }
-
     it('take the blocks of what ended lately: of payments that are paid, and of transactions that are mined', async () => {
       const other = createPaymentLedger(opened.database, {
         chainId: 84532,
@@ -63,11 +47,11 @@ for (const { name, open, skip } of testDatabases())
       await opened.change(await settle(left), `state = 'dead'`)
       await opened.change(await settle(moved), `state = 'settling'`)
       const [mined, lost, minedLong, onOtherChain] = [newBlock(), newBlock(), newBlock(), newBlock()]
-      await settlement(randomHex(32), { block: mined.hash, ago: '40 seconds' })
-      await settlement(randomHex(32), { block: lost.hash, state: 'lost' })
-      await settlement(randomHex(32), { block: minedLong.hash, ago: '2 minutes' })
-      await settlement(randomHex(32), { block: onOtherChain.hash, chainId: 8453 })
-      await settlement(randomHex(32), {})
+      await opened.transaction(randomHex(32), { block: mined.hash, ago: '40 seconds' })
+      await opened.transaction(randomHex(32), { block: lost.hash, state: 'lost' })
+      await opened.transaction(randomHex(32), { block: minedLong.hash, ago: '2 minutes' })
+      await opened.transaction(randomHex(32), { block: onOtherChain.hash, chainId: 8453 })
+      await opened.transaction(randomHex(32))
       const blocks = await store.recentBlocks(60)
       assert.deepEqual(blocks.map(({ hash }) => hash).toSorted(), [paid.hash, mined.hash].toSorted())
       assert.deepEqual(new Set(blocks.map(({ number }) => number)), new Set([9n]))
@@ -148,8 +132,8 @@ for (const { name, open, skip } of testDatabases())
       const [payment, refused] = [await settle(newBlock()), await reject('payment_rejected')]
       await store.removed(payment)
       const moved = { transaction: randomHex(32), block: { number: 11n, hash: randomHex(32) } }
-      await settlement(moved.transaction, { ago: '70 minutes' })
-      await settlement(moved.transaction, { chainId: 8453 })
+      await opened.transaction(moved.transaction, { ago: '70 minutes' })
+      await opened.transaction(moved.transaction, { chainId: 8453 })
       for (const one of [payment, refused]) await store.moved(one, moved)
       const [row] = await store.settledIn(moved.block)
       assert.deepEqual(
@@ -160,7 +144,7 @@ for (const { name, open, skip } of testDatabases())
         (await store.recentBlocks(60)).map(({ number }) => number),
         [11n],
       )
-      const pk = await settlement(moved.transaction, { ago: '50 minutes' })
+      const pk = await opened.transaction(moved.transaction, { ago: '50 minutes' })
       await store.moved(payment, moved)
       assert.equal((await store.find(payment))?.settlement, pk)
       const rejected = await store.find(refused)

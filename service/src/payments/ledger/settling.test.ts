@@ -2,12 +2,17 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
-import { hexToBytes } from '../../db/columns.ts'
+import {
+  deadProcess,
+  newPayment,
+  openLedger,
+  paid,
+  randomHex,
+  takeIn,
+  type OpenLedger,
+} from '../../../test/support/payments/ledger.ts'
 import type { PaymentKey } from '../key.ts'
 import type { PaymentLedger } from './ledger.ts'
-
-const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 for (const { name, open, skip } of testDatabases())
   describe(`payments that are settling on ${name}`, { skip }, () => {
@@ -19,15 +24,9 @@ for (const { name, open, skip } of testDatabases())
 
     const noncesOf = (rows: readonly PaymentKey[]) => rows.map(({ nonce }) => nonce)
 
-    let links = 0
     /** Links a payment with a transaction of this state, which has its nonce as hash. */
-    async function link({ nonce }: PaymentKey, state: 'pending' | 'mined' | 'lost'): Promise<void> {
-      await opened.database.query(
-        `with made as (insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, gas_used, gas_price, block_number)
-           values (84532, decode(repeat('02', 20), 'hex'), $3, $1, 0, '', array[$2::bytea], 1, 1, 1) returning pk)
-         update payment set settlement = made.pk from made where payment.nonce = $2`,
-        [state, hexToBytes(nonce), ++links],
-      )
+    async function link(payment: PaymentKey, state: 'pending' | 'mined' | 'lost'): Promise<void> {
+      await opened.change(payment, `settlement = ${await opened.transaction(payment.nonce, { state })}`)
     }
 
     it('are left to another version while its claim is valid', async () => {
@@ -87,12 +86,11 @@ for (const { name, open, skip } of testDatabases())
 
     it('are neither dropped nor released once they are paid', async () => {
       const payment = await takeIn(store)
-      const paid = { transaction: randomHex(32), answer: '{"a":1}', block: null }
-      await store.done(payment, paid)
+      await store.done(payment, paid())
       assert.equal(await store.drop(payment), undefined)
       await store.release(payment)
       const row = await store.find(payment)
-      assert.deepEqual([row?.state, row?.answer, row?.undelivered], ['done', paid.answer, false])
+      assert.deepEqual([row?.state, row?.answer, row?.undelivered], ['done', '{"a":1}', false])
     })
 
     for (const [state, fate] of [
@@ -144,10 +142,10 @@ for (const { name, open, skip } of testDatabases())
 
     it('are as old as the oldest one of their token', async () => {
       assert.equal(await store.oldestPending(), 0)
-      const [old, paid] = [await takeIn(store), await takeIn(store)]
+      const [old, ended] = [await takeIn(store), await takeIn(store)]
       await takeIn(store)
-      await store.done(paid, { transaction: randomHex(32), answer: '{}', block: null })
-      await opened.change(paid, `created_at = created_at - interval '3 hours'`)
+      await store.done(ended, paid())
+      await opened.change(ended, `created_at = created_at - interval '3 hours'`)
       await opened.change(old, `created_at = created_at - interval '1 hour'`)
       assert.equal(Math.round((await store.oldestPending()) / 600), 6)
     })

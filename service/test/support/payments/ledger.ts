@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes } from '../../../src/db/columns.ts'
-import { openHolder } from '../../../src/payments/holder.ts'
+import { openHolder, type PaymentHolder } from '../../../src/payments/holder.ts'
 import type { PaymentKey } from '../../../src/payments/key.ts'
 import type { NewPayment } from '../../../src/payments/ledger/intake.ts'
 import { createPaymentLedger, type PaymentLedger } from '../../../src/payments/ledger/ledger.ts'
@@ -16,6 +16,7 @@ export async function openLedger(open: TestDatabase['open']) {
   const database = await open()
   const holder = await openHolder(database)
   const asset = randomHex(20)
+  let transactions = 0
   const ledgerOf = (of = holder) => createPaymentLedger(database, { chainId: 84532, asset, holder: of })
   return {
     database,
@@ -26,6 +27,18 @@ export async function openLedger(open: TestDatabase['open']) {
     /** Sets columns of a payment, without the ledger. */
     change: ({ nonce }: PaymentKey, set: string) =>
       database.query(`update payment set ${set} where nonce = $1`, [hexToBytes(nonce)]),
+    /** Stores a transaction under a nonce of its own, and returns its row. Left out: it was mined now, at a price of 1 wei. */
+    async transaction(
+      hash: Hex,
+      { state = 'mined', ago = '0 s', block = null as Hex | null, chainId = 84532, gas = 1 } = {},
+    ): Promise<bigint | undefined> {
+      const [row] = await database.query<{ pk: bigint }>(
+        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, mined_at, gas_used, gas_price, block_number, block_hash)
+         values ($1, decode(repeat('02', 20), 'hex'), $2, $3, 0, '', array[$4::bytea], clock_timestamp() - $5::interval, $6, 1, 9, $7) returning pk`,
+        [chainId, (transactions += 1), state, hexToBytes(hash), ago, gas, block && hexToBytes(block)],
+      )
+      return row?.pk
+    },
     async close() {
       await holder[Symbol.asyncDispose]()
       await database.close()
@@ -34,6 +47,16 @@ export async function openLedger(open: TestDatabase['open']) {
 }
 
 export const randomHex = (bytes: number): Hex => `0x${randomBytes(bytes).toString('hex')}`
+
+/** A process that has ended. */
+export const deadProcess: PaymentHolder = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
+
+/** A transfer that was mined, with the answer to its payment. */
+export const paid = (answer = '{"a":1}') => ({
+  transaction: randomHex(32),
+  answer,
+  block: { number: 9n, hash: randomHex(32) },
+})
 
 export function newPayment(): NewPayment {
   const [payer, nonce] = [randomHex(20), randomHex(32)]
