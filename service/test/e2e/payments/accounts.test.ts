@@ -17,22 +17,20 @@ describe('several keys', () => {
   it('take turns', async () => {
     const second = privateKeyToAccount(generatePrivateKey())
     await world.rpc('anvil_setBalance', [second.address, toHex(10n ** 18n)])
-    const gateway = await world.open(facilitatorOf(world.facilitator, second))
+    await using gateway = await world.open(facilitatorOf(world.facilitator, second))
     const before = await world.transactions()
     for (let sale = 0; sale < 4; sale += 1)
       assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.deepEqual([(await world.transactions()) - before, await countOf(second)], [2, 2])
-    await gateway.close()
   })
 
   it('sell while one of them has no ether', async () => {
     const empty = privateKeyToAccount(generatePrivateKey())
-    const gateway = await world.open(facilitatorOf(empty, world.facilitator))
+    await using gateway = await world.open(facilitatorOf(empty, world.facilitator))
     for (let sale = 0; sale < 2; sale += 1)
       assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.equal(await countOf(empty), 0)
     assert.equal((await gateway.metrics()).refused['payment_unavailable'], undefined)
-    await gateway.close()
   })
 })
 
@@ -44,10 +42,9 @@ describe('the provider', () => {
       if (method === 'eth_getTransactionCount') asked.push(params?.[1])
       return plain(method, params, more)
     }
-    const gateway = await world.open({ rpc })
+    await using gateway = await world.open({ rpc })
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.deepEqual(new Set(asked), new Set(['latest']))
-    await gateway.close()
   })
 
   it('is asked nothing while nothing is sold, and once for each recent block by a check of reorganisations', async () => {
@@ -58,7 +55,7 @@ describe('the provider', () => {
       return plain(...call)
     }
     await world.ageSettled()
-    const gateway = await world.open({ rpc })
+    await using gateway = await world.open({ rpc })
     calls = 0
     for (let pass = 0; pass < 3; pass += 1) await gateway.reconcile()
     assert.equal(calls, 0)
@@ -66,6 +63,5 @@ describe('the provider', () => {
     calls = 0
     await gateway.reconcile()
     assert.equal(calls, 1)
-    await gateway.close()
   })
 })

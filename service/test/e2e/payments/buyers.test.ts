@@ -44,7 +44,7 @@ describe('@x402/fetch 2.27', () => {
   })
 
   it('pays with version 1 where the gateway sends no header', async () => {
-    const plain = await world.open({ v2Header: false })
+    await using plain = await world.open({ v2Header: false })
     const client = new ExactEvmSchemeV1(await world.payer())
     const network = 'base-sepolia' as 'eip155:84532'
     const pay = wrapFetchWithPaymentFromConfig(fetch, { schemes: [{ network, client, x402Version: 1 }] })
@@ -52,7 +52,6 @@ describe('@x402/fetch 2.27', () => {
     assert.equal(response.status, 200)
     isProof(await response.json())
     assert.equal(await charged(), price)
-    await plain.close()
   })
 })
 

@@ -7,16 +7,16 @@ import {
   buyThrough,
   channelHeader,
   channelOf,
+  deposit,
   depositPayload,
   installChannels,
-  voucherPayload,
+  openChannel,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { startGatewayWorld, price, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
-const deposit = 100n * price
 
 describe('a payment channel', () => {
   let world: GatewayWorld
@@ -32,7 +32,6 @@ describe('a payment channel', () => {
   })
   after(() => world?.end())
 
-  const accounts = [authorizer] as const
   const openGateway = (store = world.channels, more: Parameters<typeof world.open>[0] = {}) => {
     const { signer } = world
     const counting = {
@@ -40,21 +39,14 @@ describe('a payment channel', () => {
       sign: (...given: Parameters<typeof signer.sign>) => ((signatures += 1), signer.sign(...given)),
     }
     const keys = { active: () => counting, published: () => [] }
-    return world.open({ keys, channels: { store, accounts, intervalMs: 3_600_000 }, ...more })
+    return world.open({ keys, ...world.through(authorizer, { store }), ...more })
   }
 
   /** Opens a channel with one purchase. */
-  async function openChannel() {
-    const payer = await world.payer(2n * deposit)
-    const own = channelOf(payer.address, authorizer.address)
-    const first = await depositPayload(payer, own, { amount: deposit, sum: price })
-    assert.equal((await buyThrough(gateway.url, token, first)).status, 200)
-    const voucher = (sum: bigint) => voucherPayload(payer, own, sum)
-    return { payer, own, voucher, charged: async () => (await world.channels.find(own.id))?.charged }
-  }
+  const newChannel = () => openChannel(world, { url: gateway.url, token, authorizer, money: 2n * deposit })
 
   it('makes one proof for a voucher that comes often at the same moment, and counts one sale', async () => {
-    const { voucher, charged } = await openChannel()
+    const { voucher, charged } = await newChannel()
     const figures = async () => {
       const { units, sales } = await gateway.metrics()
       return [units / Number(price), sales.vouchers ?? 0, signatures]
@@ -76,36 +68,34 @@ describe('a payment channel', () => {
   })
 
   it('sells a voucher once that another process sells after the look into the ledger', async () => {
-    const { own, voucher, charged } = await openChannel()
+    const { own, voucher, charged } = await newChannel()
     const payload = await voucher(2n * price)
     let looks = 0
     const find: typeof world.store.find = async (key) =>
       key.payer === own.payer && (looks += 1) === 1 ? undefined : world.store.find(key)
-    const late = await openGateway(world.channels, { ledger: { ...world.store, find } })
+    await using late = await openGateway(world.channels, { ledger: { ...world.store, find } })
     const sold = await buyThrough(gateway.url, token, payload)
     const again = await buyThrough(late.url, token, payload)
     assert.deepEqual([again.status, again.text, await charged()], [200, sold.text, 2n * price])
-    await late.close()
   })
 
   it('sells a voucher once that another process sells while the proof is made', async () => {
-    const { voucher, charged } = await openChannel()
+    const { voucher, charged } = await newChannel()
     const payload = await voucher(2n * price)
     const sold: string[] = []
     const sell: typeof world.channels.sell = async (sale) => {
       sold.push((await buyThrough(gateway.url, token, payload)).text)
       return world.channels.sell(sale)
     }
-    const late = await openGateway({ ...world.channels, sell })
+    await using late = await openGateway({ ...world.channels, sell })
     const again = await buyThrough(late.url, token, payload)
     assert.deepEqual([again.status, [again.text], await charged()], [200, sold, 2n * price])
-    await late.close()
   })
 
   it('is charged although its client hangs up while the deposit is on its way, which costs gas', async () => {
     const payer = await world.payer(deposit)
     const own = channelOf(payer.address, authorizer.address)
-    const payload = await depositPayload(payer, own, { amount: deposit, sum: price })
+    const payload = await depositPayload(payer, own)
     const leaving = new AbortController()
     await world.automine(false)
     const sent = fetch(`${gateway.url}/verify`, {
@@ -135,23 +125,22 @@ describe('a payment channel', () => {
   })
 
   it('sells up to the last unit of its deposit, and with a new one up to the last unit of both', async () => {
-    const { own, payer, voucher, charged } = await openChannel()
+    const { own, payer, voucher, charged } = await newChannel()
     const setCharged = (sum: bigint) =>
       world.database.query('update channel set charged = $1::numeric where id = $2', [String(sum), hexToBytes(own.id)])
     await setCharged(deposit - price)
     let reads = 0
-    const counted = await openGateway({
+    await using counted = await openGateway({
       ...world.channels,
       refresh: (given) => ((reads += 1), world.channels.refresh(given)),
     })
     assert.equal((await buyThrough(counted.url, token, await voucher(deposit))).status, 200)
     assert.equal(reads, 0)
     await setCharged(2n * deposit - price)
-    const last = await depositPayload(payer, own, { amount: deposit, sum: 2n * deposit })
+    const last = await depositPayload(payer, own, { sum: 2n * deposit })
     assert.equal((await buyThrough(counted.url, token, last)).status, 200)
     assert.equal(await charged(), 2n * deposit)
     const refused = await buyThrough(counted.url, token, await voucher(2n * deposit + price))
     assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
-    await counted.close()
   })
 })

@@ -14,7 +14,9 @@ import { post, price } from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelOf,
+  deposit,
   depositPayload,
+  openChannel,
   startChannelWorld,
   stockBuyer,
   voucherPayload,
@@ -23,7 +25,6 @@ import { attestationKey } from '../../support/payments/components.ts'
 import type { GatewayWorld, Opened } from '../../support/payments/gateway.ts'
 
 const authorizer = attestationKey()
-const deposit = 100n * price
 
 for (const { name, open, skip } of testDatabases())
   describe(`payment channels on ${name}`, { skip }, () => {
@@ -36,7 +37,7 @@ for (const { name, open, skip } of testDatabases())
       world = await startChannelWorld(open)
       token = await world.mint()
       another = await world.mint()
-      gateway = await world.open({ channels: { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } })
+      gateway = await world.open(world.through(authorizer))
     })
     after(() => world?.end())
     beforeEach(() => world.heal())
@@ -46,31 +47,17 @@ for (const { name, open, skip } of testDatabases())
     const channel = (payer: PrivateKeyAccount, changed = {}) => channelOf(payer.address, authorizer.address, changed)
 
     /** A buyer by hand whose channel has a deposit and one purchase of `token`. */
-    async function openChannel() {
-      const payer = await world.payer(deposit)
-      const own = channel(payer)
-      const first = await depositPayload(payer, own, { amount: deposit, sum: price })
-      const bought = await buyThrough(gateway.url, token, first)
-      assert.equal(bought.status, 200, bought.text)
-      return {
-        payer,
-        own,
-        first,
-        bought,
-        voucher: (sum: bigint, forged = {}) => voucherPayload(payer, own, sum, forged),
-      }
-    }
+    const newChannel = () => openChannel(world, { url: gateway.url, token, authorizer })
 
     for (const [what, off] of [
       ['lies before its block, where the clock is late', -300_000],
       ['is still to come, where the clock is ahead', 300_000],
     ] as const)
       it(`sells no proof with a time that ${what}`, async () => {
-        const { own, voucher } = await openChannel()
+        const { own, voucher } = await newChannel()
         await world.mine()
-        const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
         let clock = 0
-        const wrong = await world.open({ channels, now: () => Date.now() + clock })
+        const wrong = await world.open({ ...world.through(authorizer), now: () => Date.now() + clock })
         clock = off
         const refused = await buyThrough(wrong.url, token, await voucher(2n * price))
         assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
@@ -95,27 +82,24 @@ for (const { name, open, skip } of testDatabases())
         minDeposit: String(deposit),
         assetTransferMethod: 'eip3009',
       })
-      const plain = await world.open()
+      await using plain = await world.open()
       const without = await post(plain.url, {})
       assert.doesNotMatch(Buffer.from(without.headers.get('PAYMENT-REQUIRED') ?? '', 'base64').toString(), /batch/)
       const payer = await world.payer(0n)
       const refused = await buyThrough(plain.url, token, await voucherPayload(payer, channel(payer), price))
       assert.deepEqual([refused.status, refused.body.error], [402, 'unsupported_scheme'])
-      await plain.close()
     })
 
     it('are not counted as unpaid requests, but as refused payments when they are refused', async () => {
-      const { voucher, payer, own } = await openChannel()
+      const { voucher, payer, own } = await newChannel()
       const [limiter, refusals] = [createRateLimiter({ limit: 0 }), createRateLimiter({ limit: 1 })]
-      const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
-      const limited = await world.open({ limiter, refusals, channels })
+      await using limited = await world.open({ limiter, refusals, ...world.through(authorizer) })
       assert.equal((await post(limited.url, {})).status, 429)
       assert.equal((await buyThrough(limited.url, token, await voucher(2n * price))).status, 200)
       const forged = await voucherPayload(await world.payer(0n), own, 3n * price)
       assert.equal((await buyThrough(limited.url, token, forged)).body.error, 'invalid_signature')
       const next = await buyThrough(limited.url, token, await voucherPayload(payer, own, 3n * price))
       assert.deepEqual([next.status, next.body.error], [429, 'rate_limited'])
-      await limited.close()
     })
 
     it('a stock client deposits once and buys with no further transaction', async () => {
@@ -159,7 +143,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('the same voucher gets the stored proof, and 402 for another request', async () => {
-      const { first, bought, voucher } = await openChannel()
+      const { first, bought, voucher } = await newChannel()
       const [before, count] = [await world.transactions(), await sold()]
       for (const payload of [first, await voucher(price)]) {
         const again = await buyThrough(gateway.url, token, payload)
@@ -171,7 +155,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('the payer reads what became of a voucher, which has no transaction, and of a deposit, which has no proof', async () => {
-      const { payer, own, first, bought, voucher } = await openChannel()
+      const { payer, own, first, bought, voucher } = await newChannel()
       const second = await buyThrough(gateway.url, token, await voucher(2n * price))
       const status = async (nonce: Hex) => {
         const issuedAt = BigInt(Math.floor(Date.now() / 1000))
@@ -205,7 +189,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('twenty times the same voucher at once is one purchase', async () => {
-      const { voucher } = await openChannel()
+      const { voucher } = await newChannel()
       const count = await sold()
       const payload = await voucher(2n * price)
       const answers = await Promise.all(
@@ -220,7 +204,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('a voucher over any other sum is refused, with the sum that is right', async () => {
-      const { own, voucher } = await openChannel()
+      const { own, voucher } = await newChannel()
       const count = await sold()
       for (const sum of [0n, price - 1n, price + 1n, 2n * price - 1n, 2n * price + 1n, 3n * price, deposit]) {
         const refused = await buyThrough(gateway.url, token, await voucher(sum))
@@ -243,7 +227,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('a forged voucher and one of another channel are refused', async () => {
-      const { own, payer, voucher } = await openChannel()
+      const { own, payer, voucher } = await newChannel()
       const [count, stranger] = [await sold(), privateKeyToAccount(generatePrivateKey())]
       const other = channel(payer, { salt: generatePrivateKey() })
       const signed = await voucher(2n * price)
@@ -282,11 +266,7 @@ for (const { name, open, skip } of testDatabases())
       const before = await world.transactions()
       for (const [error, changed] of cases) {
         const own = channel(payer, changed)
-        const refused = await buyThrough(
-          gateway.url,
-          token,
-          await depositPayload(payer, own, { amount: deposit, sum: price }),
-        )
+        const refused = await buyThrough(gateway.url, token, await depositPayload(payer, own))
         assert.deepEqual([refused.status, refused.body.error], [402, error])
       }
       assert.equal(await world.transactions(), before)
@@ -311,7 +291,7 @@ for (const { name, open, skip } of testDatabases())
         const refused = await buyThrough(gateway.url, token, payload)
         assert.deepEqual([refused.status, refused.body.error], [402, error])
       }
-      const good = await depositPayload(payer, own, { amount: deposit, sum: price })
+      const good = await depositPayload(payer, own)
       assert.equal((await buyThrough(gateway.url, 2n ** 200n, good)).status, 404)
       assert.equal(await world.transactions(), before)
       assert.equal((await buyThrough(gateway.url, token, good)).status, 200)
@@ -320,7 +300,7 @@ for (const { name, open, skip } of testDatabases())
     it('a spent deposit buys no more until another is made', async () => {
       const payer = await world.payer(2n * deposit)
       const own = channel(payer)
-      const first = await depositPayload(payer, own, { amount: deposit, sum: price })
+      const first = await depositPayload(payer, own)
       assert.equal((await buyThrough(gateway.url, token, first)).status, 200)
       await world.database.query(`update channel set charged = 1000000 where id = $1`, [
         Buffer.from(own.id.slice(2), 'hex'),
@@ -328,12 +308,12 @@ for (const { name, open, skip } of testDatabases())
       const next = await voucherPayload(payer, own, deposit + price)
       const refused = await buyThrough(gateway.url, token, next)
       assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
-      const more = await depositPayload(payer, own, { amount: deposit, sum: deposit + price })
+      const more = await depositPayload(payer, own, { sum: deposit + price })
       assert.equal((await buyThrough(gateway.url, token, more)).status, 200)
     })
 
     it('a deposit that was made before covers nothing more, and is not waited for', async () => {
-      const { own, first, voucher } = await openChannel()
+      const { own, first, voucher } = await newChannel()
       await world.database.query(`update channel set charged = balance where id = decode($1, 'hex')`, [own.id.slice(2)])
       const again = { ...(await voucher(deposit + price)), type: 'deposit', deposit: first.deposit }
       const [before, count] = [await world.transactions(), await sold()]
@@ -345,17 +325,17 @@ for (const { name, open, skip } of testDatabases())
     it('a new deposit is made although the answer to the one before was lost', async () => {
       const payer = await world.payer(2n * deposit)
       const own = channel(payer)
-      const lost = await depositPayload(payer, own, { amount: deposit, sum: price })
+      const lost = await depositPayload(payer, own)
       assert.equal((await buyThrough(gateway.url, token, lost)).status, 200)
       const nonce = depositNonce(own.id, lost.deposit.authorization.erc3009Authorization.salt)
       await world.store.setUndelivered({ payer: own.payer, nonce }, true)
       await world.database.query(`update channel set charged = balance where id = decode($1, 'hex')`, [own.id.slice(2)])
-      const more = await depositPayload(payer, own, { amount: deposit, sum: deposit + price })
+      const more = await depositPayload(payer, own, { sum: deposit + price })
       assert.equal((await buyThrough(gateway.url, token, more)).status, 200)
     })
 
     it('a purchase by name is made once, whatever voucher comes with it', async () => {
-      const { voucher } = await openChannel()
+      const { voucher } = await newChannel()
       const count = await sold()
       const extensions = {
         'payment-identifier': { info: { required: false, id: `channel-${generatePrivateKey()}`.slice(0, 60) } },
@@ -369,7 +349,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('a lost record is rebuilt from the chain, never from what the buyer says', async () => {
-      const { own, voucher } = await openChannel()
+      const { own, voucher } = await newChannel()
       await buyThrough(gateway.url, token, await voucher(2n * price))
       const id = Buffer.from(own.id.slice(2), 'hex')
       await world.database.query(`delete from payment where channel = $1`, [id])
@@ -383,7 +363,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('a provider that claims too much raises no sum beyond its answer', async () => {
-      const { own, voucher } = await openChannel()
+      const { own, voucher } = await newChannel()
       const block = BigInt((await world.rpc('eth_blockNumber')) as string)
       const wrong = { balance: deposit, claimed: 5n * price, withdrawal: 0n, block }
       const [refreshed] = await world.channels.refresh([{ id: own.id, config: own, state: wrong }])
@@ -396,15 +376,14 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('an answer that contradicts the contract is none', async () => {
-      const { voucher } = await openChannel()
+      const { voucher } = await newChannel()
       const rpc = createRpcClient({ url: world.chainUrl })
       const words = parseAbiParameters('uint256, uint256')
       const state = encodeAbiParameters(words, [deposit, deposit + 1n])
       const withdrawal = encodeAbiParameters(words, [0n, 0n])
       const wrong = encodeFunctionResult({ abi: channelAbi, functionName: 'multicall', result: [state, withdrawal] })
-      const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
-      const misled = await world.open({
-        channels,
+      await using misled = await world.open({
+        ...world.through(authorizer),
         rpc: async (method, params = []) =>
           method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract ? wrong : rpc(method, params),
       })
@@ -412,11 +391,10 @@ for (const { name, open, skip } of testDatabases())
       const refused = await buyThrough(misled.url, token, await voucher(2n * price))
       assert.deepEqual([refused.status, refused.body.error], [503, 'payment_unavailable'])
       assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
-      await misled.close()
     })
 
     it('a chain that does not answer stops sales, and nothing is charged', async () => {
-      const { voucher, own } = await openChannel()
+      const { voucher, own } = await newChannel()
       await world.database.query(`update channel set read_at = read_at - interval '11 minutes' where id = $1`, [
         Buffer.from(own.id.slice(2), 'hex'),
       ])

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { toHex, type PrivateKeyAccount } from 'viem'
-import { channelContract, voucherDigest } from '../../../src/payments/channels/channel.ts'
+import { channelContract } from '../../../src/payments/channels/channel.ts'
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -11,10 +11,10 @@ import { asset, price, type Answered } from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelOf,
-  depositPayload,
+  deposit,
+  openChannel,
   startChannelWorld,
   stockBuyer,
-  voucherPayload,
   withdrawals,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
@@ -22,7 +22,6 @@ import type { GatewayWorld, Opened } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
-const deposit = 100n * price
 const daySeconds = 86_400
 const gwei = 10n ** 9n
 
@@ -50,9 +49,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     const openGateway = (claimUnits: bigint, store = world.channels) =>
-      world.open({
-        channels: { store, accounts: [authorizer], claimUnits, intervalMs: 3_600_000 },
-      })
+      world.open(world.through(authorizer, { store, claimUnits }))
     /** Returns the buyer's channel as a 402 states it. */
     const foundIn = ({ headers }: Answered) => {
       const header = Buffer.from(headers.get('PAYMENT-REQUIRED') ?? '', 'base64').toString()
@@ -64,17 +61,10 @@ for (const { name, open, skip } of testDatabases())
 
     /** A channel with so many purchases. */
     async function sell(purchases: number) {
-      const payer = await world.payer(deposit)
-      const own = channelOf(payer.address, authorizer.address)
-      for (let n = 1n; n <= BigInt(purchases); n += 1n) {
-        const payload =
-          n === 1n
-            ? await depositPayload(payer, own, { amount: deposit, sum: price })
-            : await voucherPayload(payer, own, n * price)
-        const bought = await buyThrough(gateway.url, token, payload)
-        assert.equal(bought.status, 200, bought.text)
-      }
-      return { payer, own, state: () => world.channels.find(own.id) }
+      const channel = await openChannel(world, { url: gateway.url, token, authorizer })
+      for (let n = 2n; n <= BigInt(purchases); n += 1n)
+        assert.equal((await buyThrough(gateway.url, token, await channel.voucher(n * price))).status, 200)
+      return { ...channel, state: () => world.channels.find(channel.own.id) }
     }
 
     /**
@@ -119,9 +109,9 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('shows a voucher to everyone: a repeat of it leaves an undelivered proof to the buyer', async () => {
-      const { own, payer } = await sell(5)
-      const [again, next] = [await voucherPayload(payer, own, 5n * price), await voucherPayload(payer, own, 6n * price)]
-      const key = { payer: own.payer, nonce: voucherDigest(own.id, 5n * price) }
+      const { voucher, keyAt } = await sell(5)
+      const [again, next] = [await voucher(5n * price), await voucher(6n * price)]
+      const key = keyAt(5n * price)
       const isMarked = async () => (await world.store.find(key))?.undelivered
       for (const isPublic of [false, true]) {
         await world.store.setUndelivered(key, true)
@@ -136,11 +126,11 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('shows a voucher to everyone: with it a stranger learns no later one, and no sum beyond the claims', async () => {
-      const { own, payer } = await sell(5)
-      const known = await voucherPayload(payer, own, 5n * price)
-      const row = { payer: own.payer, nonce: voucherDigest(own.id, 5n * price) }
+      const { own, voucher, keyAt } = await sell(5)
+      const known = await voucher(5n * price)
+      const row = keyAt(5n * price)
       await gateway.claim()
-      assert.equal((await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))).status, 200)
+      assert.equal((await buyThrough(gateway.url, token, await voucher(6n * price))).status, 200)
       for (const isOld of [false, true]) {
         if (isOld) await world.ageSettled()
         // The process that claimed may have ended before it read the channel again.
@@ -161,29 +151,29 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('shows a voucher to everyone: one that another service has claimed uses up no undelivered proof', async () => {
-      const { own, payer } = await sell(5)
+      const { voucher, keyAt } = await sell(5)
       await gateway.claim()
-      const sold = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))
-      await world.store.setUndelivered({ payer: own.payer, nonce: voucherDigest(own.id, 6n * price) }, true)
+      const sold = await buyThrough(gateway.url, token, await voucher(6n * price))
+      await world.store.setUndelivered(keyAt(6n * price), true)
       await world.database.query(`delete from payment where nonce = decode($1, 'hex')`, [
-        voucherDigest(own.id, 5n * price).slice(2),
+        keyAt(5n * price).nonce.slice(2),
       ])
-      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 5n * price))
+      const refused = await buyThrough(gateway.url, token, await voucher(5n * price))
       assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
       assert.deepEqual(foundIn(refused).voucherState, undefined)
-      const next = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 7n * price))
+      const next = await buyThrough(gateway.url, token, await voucher(7n * price))
       assert.deepEqual([next.status, next.text], [200, sold.text])
     })
 
     it('shows a voucher to everyone: with one that this service did not sell a stranger learns what the chain has, not the ledger', async () => {
-      const { own, payer } = await sell(5)
+      const { voucher, keyAt } = await sell(5)
       await gateway.claim()
-      assert.equal((await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))).status, 200)
+      assert.equal((await buyThrough(gateway.url, token, await voucher(6n * price))).status, 200)
       await world.database.query(`delete from payment where nonce = decode($1, 'hex')`, [
-        voucherDigest(own.id, 5n * price).slice(2),
+        keyAt(5n * price).nonce.slice(2),
       ])
       await world.database.query(`update channel set claimed = 0, read_block = 0`)
-      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 5n * price))
+      const refused = await buyThrough(gateway.url, token, await voucher(5n * price))
       assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
       const { channelState, voucherState } = foundIn(refused)
       assert.deepEqual(
@@ -245,12 +235,11 @@ for (const { name, open, skip } of testDatabases())
       await sell(3)
       await using holder = await openHolder(world.database)
       const store = createChannelStore(world.database, { chainId: 84532, asset, holder })
-      const other = await openGateway(5n * price, store)
+      await using other = await openGateway(5n * price, store)
       const before = await world.transactions()
       await Promise.all([gateway.claim(), other.claim()])
       assert.equal(await earned(), 6n * price)
       assert.equal(await world.transactions(), before + 1)
-      await other.close()
     })
 
     it('leaves out a row that the contract refuses, and claims the others', async () => {
@@ -269,10 +258,7 @@ for (const { name, open, skip } of testDatabases())
 
     it('leaves the vouchers of an account that is not configured, which the log says, to a process that has it', async () => {
       await sell(6)
-      const accounts = [attestationKey()] as const
-      const other = await world.open({
-        channels: { store: world.channels, accounts, claimUnits: 1n, intervalMs: 3_600_000 },
-      })
+      const other = await world.open(world.through(attestationKey(), { claimUnits: 1n }))
       await other.claim()
       assert.equal(await earned(), 0n)
       assert.ok(world.lines.some((line) => /"level":"error".*an account that is not configured/.test(line)))
@@ -294,13 +280,13 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('a lost record is rebuilt with what was claimed', async () => {
-      const { own, payer } = await sell(5)
+      const { voucher } = await sell(5)
       await gateway.claim()
       await world.database.query(`delete from payment`)
       await world.database.query(`delete from channel`)
-      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 9n * price))
+      const refused = await buyThrough(gateway.url, token, await voucher(9n * price))
       assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
-      const bought = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))
+      const bought = await buyThrough(gateway.url, token, await voucher(6n * price))
       assert.equal(bought.status, 200)
     })
 
@@ -308,7 +294,7 @@ for (const { name, open, skip } of testDatabases())
       const [leaving, staying] = [await sell(1), await sell(1)]
       await beginWithdrawal(leaving)
       await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
-      const next = await voucherPayload(leaving.payer, leaving.own, 2n * price)
+      const next = await leaving.voucher(2n * price)
       const refused = await buyThrough(gateway.url, token, next)
       assert.deepEqual([refused.status, refused.body.error], [402, 'channel_underfunded'])
       await gateway.claim()

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { toHex, type Hex } from 'viem'
+import { toHex } from 'viem'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
-import { asset, buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, keyOf, price, sign } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -100,7 +100,7 @@ describe('a payment whose row is deleted while its header comes again', () => {
       },
     })
     const payment = await sign(payer)
-    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
+    const key = keyOf(payment)
     const pending = await buy(gateway.url, token, payment)
     assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
     await until(() => isDropped)

@@ -1,24 +1,15 @@
 /** A buyer whose first answer was no proof pays once (spec §4.8). Stock clients sign a new authorization when they are called again. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
 import { hexToBytes } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
-import { voucherDigest } from '../../../src/payments/channels/channel.ts'
-import {
-  buyThrough,
-  channelOf,
-  depositPayload,
-  installChannels,
-  stockBuyer,
-  voucherPayload,
-} from '../../support/payments/channels.ts'
+import { buyThrough, deposit, installChannels, openChannel, stockBuyer } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buy, buySettled, headerV1, keyOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { buyWith, stockClients } from '../../support/payments/stock.ts'
 import { until } from '../../support/wait.ts'
 
@@ -41,7 +32,6 @@ async function buyAndBreak(url: string, payment: SignedPayment, reached: () => b
   assert.ok((await sent) instanceof Error)
 }
 
-const keyOf = ({ from, nonce }: SignedPayment) => ({ payer: from.toLowerCase() as Hex, nonce })
 const isStored = (payment: SignedPayment) => async () => (await world.store.find(keyOf(payment))) !== undefined
 
 async function mineAgain(): Promise<void> {
@@ -138,19 +128,18 @@ describe('a second payment for a proof that was not delivered', () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
     let looks = 0
-    const other = await world.open({ ledger: { ...world.store, adopt: async () => ((looks += 1), []) } })
+    await using other = await world.open({ ledger: { ...world.store, adopt: async () => ((looks += 1), []) } })
     const sold = buy(other.url, token, await sign(payer))
     await until(() => looks >= 4)
     await mineAgain()
     assert.equal((await sold).status, 200)
     assert.equal(await charged(), price)
-    await other.close()
   })
 
   it('gets nothing with a payment to another seller, and the buyer is not charged for that either', async () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     const elsewhere = await buy(gateway.url, token, await sign(payer, { to: world.signer.address }))
     assert.deepEqual([elsewhere.status, elsewhere.body.error], [402, 'recipient_mismatch'])
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
@@ -160,7 +149,7 @@ describe('a second payment for a proof that was not delivered', () => {
   it('waits for its buyer although a stranger repeats the first payment, which is public on the chain', async () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     const repeated = await buySettled(gateway.url, token, first)
     assert.deepEqual([repeated.status, repeated.text], [200, sold.text])
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
@@ -172,7 +161,7 @@ describe('a second payment for a proof that was not delivered', () => {
   it('waits for its buyer although a stranger sends a payment that the chain shows as used', async () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     // It paid the same seller through another service.
     const used = await sign(payer)
     await world.submit(used)
@@ -185,7 +174,7 @@ describe('a second payment for a proof that was not delivered', () => {
   it('waits for its buyer although a stranger sends a payment of theirs that has expired unused', async () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
-    const key = { payer: first.from.toLowerCase() as Hex, nonce: first.nonce }
+    const key = keyOf(first)
     await world.store.setUndelivered(key, true)
     // A transaction that failed shows it to everyone, and from its end on it cannot be used any more.
     const expired = await sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000) - 60) })
@@ -199,18 +188,17 @@ describe('a second payment for a proof that was not delivered', () => {
   it('is not executed where the statement that ends the mark has no answer', async () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
-    const lossy = await world.open({ ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
+    await world.undeliver(first)
+    await using lossy = await world.open({ ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
     const next = await buySettled(lossy.url, token, await sign(payer))
     assert.deepEqual([next.status, next.text], [200, sold.text])
     assert.equal(await charged(), price)
-    await lossy.close()
   })
 
   it('leaves the mark where its own connection breaks', async () => {
     const first = await sign(payer)
     assert.equal((await buySettled(gateway.url, token, first)).status, 200)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger })
     await buyAndBreak(slow.url, await sign(payer), isFinding)
@@ -253,20 +241,19 @@ describe('a second payment for a proof that was not delivered', () => {
 describe('a payment whose write into the ledger has no answer', () => {
   it('in time, but is stored later: the next payment gets its proof', async () => {
     const inserting = Promise.withResolvers<void>()
-    const slow = await world.open({
+    await using slow = await world.open({
       ledger: { ...world.store, insert: (payment) => inserting.promise.then(() => world.store.insert(payment)) },
     })
     const first = await sign(payer)
     const pending = await buy(slow.url, token, first)
     assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
     inserting.resolve()
-    const key = { payer: first.from.toLowerCase() as Hex, nonce: first.nonce }
+    const key = keyOf(first)
     await until(async () => (await world.store.find(key))?.undelivered === true)
     const sold = await buySettled(slow.url, token, await sign(payer))
     assert.equal(sold.status, 200)
     assert.equal((await buySettled(slow.url, token, first)).text, sold.text)
     assert.equal(await charged(), price)
-    await slow.close()
   })
 
   it('where it is done: the proof is sent, and counts as delivered once the ledger has it', async () => {
@@ -274,7 +261,7 @@ describe('a payment whose write into the ledger has no answer', () => {
     let failures = 1
     const done: typeof world.store.done = (...args) =>
       failures-- > 0 ? Promise.reject(new Error('connection terminated')) : world.store.done(...args)
-    const failing = await world.open({ ledger: { ...world.store, done } })
+    await using failing = await world.open({ ledger: { ...world.store, done } })
     for (let n = 0; n < 2; n += 1) assert.equal((await buySettled(failing.url, token, payment)).status, 200)
     const rowOf = async () => {
       const [row] = await world.database.query<{ state: string; undelivered: boolean; isHeld: boolean }>(
@@ -287,11 +274,10 @@ describe('a payment whose write into the ledger has no answer', () => {
     await until(async () => (await rowOf())?.isHeld === false)
     assert.deepEqual(await rowOf(), { state: 'done', undelivered: false, isHeld: false })
     assert.equal((await failing.metrics()).units, Number(price))
-    await failing.close()
   })
 
   it('and cannot be given to another process either: this one settles it later', async () => {
-    const lossy = await world.open({
+    await using lossy = await world.open({
       ledger: {
         ...world.store,
         async insert(payment) {
@@ -312,7 +298,6 @@ describe('a payment whose write into the ledger has no answer', () => {
     assert.equal((await buySettled(lossy.url, token, await sign(payer))).status, 200)
     assert.equal((await buySettled(lossy.url, token, first)).status, 200)
     assert.equal(await charged(), price)
-    await lossy.close()
   })
 })
 
@@ -328,9 +313,8 @@ describe('a voucher whose sale has no answer', () => {
         return isSold
       },
     }
-    const channels = { store, accounts: [attestationKey()], intervalMs: 3_600_000 } as const
-    const seller = await world.open({ channels })
-    const client = stockBuyer(await world.payer(100n * price), world.chainUrl)
+    await using seller = await world.open(world.through(attestationKey(), { store }))
+    const client = stockBuyer(await world.payer(deposit), world.chainUrl)
     const [first, other] = [await world.mint(), await world.mint()]
     const answers = []
     for (const asset of [first, token, other, token]) answers.push(await client.buy(seller.url, asset))
@@ -346,7 +330,6 @@ describe('a voucher whose sale has no answer', () => {
     const next = await client.buy(seller.url, token)
     assert.equal(next.status, 200)
     assert.notDeepEqual(next.body, answers[3]?.body)
-    await seller.close()
   })
 })
 
@@ -354,38 +337,31 @@ describe('a voucher that finds the undelivered proof of an earlier one', () => {
   it('gets it where the statement that ends the mark has no answer, and is not charged', async () => {
     await installChannels(world.rpc)
     const authorizer = attestationKey()
-    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-    const lossy = await world.open({ channels, ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
-    const own = await world.payer(100n * price)
-    const channel = channelOf(own.address, authorizer.address)
-    const deposit = await depositPayload(own, channel, { amount: 100n * price, sum: price })
-    const sold = await buyThrough(lossy.url, token, deposit)
-    assert.equal(sold.status, 200, sold.text)
-    await world.store.setUndelivered({ payer: channel.payer, nonce: voucherDigest(channel.id, price) }, true)
-    const next = await buyThrough(lossy.url, token, await voucherPayload(own, channel, 2n * price))
-    assert.deepEqual([next.status, next.text], [200, sold.text])
-    assert.equal((await world.channels.find(channel.id))?.charged, price)
-    await lossy.close()
+    const ledger = { ...world.store, setUndelivered: unmarkWithoutAnswer }
+    await using lossy = await world.open({ ...world.through(authorizer), ledger })
+    const channel = await openChannel(world, { url: lossy.url, token, authorizer })
+    await world.store.setUndelivered(channel.keyAt(price), true)
+    const next = await buyThrough(lossy.url, token, await channel.voucher(2n * price))
+    assert.deepEqual([next.status, next.text, await channel.charged()], [200, channel.bought.text, price])
   })
 })
 
 describe('a connection that breaks before the proof was read', () => {
   it('while the payment settles: the next payment gets that proof', async () => {
-    const patient = await world.open({ deadlines: { settleMs: 600_000 } })
+    await using patient = await world.open({ deadlines: { settleMs: 600_000 } })
     const first = await sign(payer)
     await world.automine(false)
     await buyAndBreak(patient.url, first, isStored(first))
     await mineUndelivered()
     assert.equal((await buySettled(patient.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
-    await patient.close()
   })
 
   it('while the payment is stored: the next payment gets that proof', async () => {
     const inserting = Promise.withResolvers<void>()
     const inserted = Promise.withResolvers<void>()
     let isInserting = false
-    const slow = await world.open({
+    await using slow = await world.open({
       deadlines: { settleMs: 600_000 },
       ledger: {
         ...world.store,
@@ -405,7 +381,6 @@ describe('a connection that breaks before the proof was read', () => {
     await mineUndelivered()
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
-    await slow.close()
   })
 
   it('of a replay changes nothing: the next payment buys a new proof', async () => {

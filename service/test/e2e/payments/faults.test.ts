@@ -12,7 +12,7 @@ import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import { testFolder } from '../../support/folder.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { buy, buySettled, post, price, sign } from '../../support/payments/buyer.ts'
+import { buy, buySettled, healthOf, post, price, sign } from '../../support/payments/buyer.ts'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
 import { until } from '../../support/wait.ts'
 import type { Fault } from '../../support/fault-rpc.ts'
@@ -141,29 +141,25 @@ describe('the keys', () => {
     const folder = join(testFolder(), 'keys')
     const options = { folder, database: world.database, isPublicKnowledge: () => false }
     const keys = await openAttestationKeys(options)
-    const gateway = await world.open({ keys })
+    await using gateway = await world.open({ keys })
     await rm(folder, { recursive: true })
     await keys.reload() // the watcher of the folder does this
     await gateway.check()
-    const health = await fetch(`${gateway.url}/health`)
-    type Health = { attestation_signer: string | null; status: string; checks: Record<string, { ok: boolean }> }
-    const { attestation_signer: address, status, checks } = (await health.json()) as Health
-    assert.deepEqual([health.status, address, status, checks['signer']?.ok], [200, null, 'degraded', false])
+    const { attestation_signer: address, status, checks } = await healthOf(gateway.url)
+    assert.deepEqual([address, status, checks['signer']?.ok], [null, 'degraded', false])
     const refused = await buy(gateway.url, token, await sign(payer))
     assert.deepEqual([refused.status, refused.body.error], [503, 'signer_unavailable'])
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 
   it('that cannot be listed: 500, and the gateway goes on', async () => {
     const published = () => {
       throw new Error('no list')
     }
-    const gateway = await world.open({ keys: { active: () => world.signer, published } })
+    await using gateway = await world.open({ keys: { active: () => world.signer, published } })
     const failed = await fetch(`${gateway.url}/.well-known/attestation.json`)
     assert.deepEqual([failed.status, ((await failed.json()) as { error: string }).error], [500, 'internal_error'])
-    assert.equal((await fetch(`${gateway.url}/health`)).status, 200)
-    await gateway.close()
+    await healthOf(gateway.url)
   })
 })
 
@@ -192,12 +188,13 @@ describe('the ledger', () => {
 
 describe('a sale that fails', () => {
   it('stands in the log under the X-Request-Id of its answer', async () => {
-    const gateway = await world.open({ ledger: { ...world.store, find: () => Promise.reject(new Error('gone')) } })
+    await using gateway = await world.open({
+      ledger: { ...world.store, find: () => Promise.reject(new Error('gone')) },
+    })
     const { status, headers } = await buy(gateway.url, token, await sign(payer))
     assert.equal(status, 503)
     const id = headers.get('x-request-id')
     assert.ok(world.lines.some((line) => line.includes('sale failed') && line.includes(`"requestId":"${id}"`)))
-    await gateway.close()
   })
 })
 
@@ -219,10 +216,9 @@ describe('the clock', () => {
 
   it('is shown by /health, which stops the sale until it is right again', async () => {
     let clock = 10 * minutes
-    const gateway = await world.open({ now: () => Date.now() + clock })
+    await using gateway = await world.open({ now: () => Date.now() + clock })
     const read = async () => {
-      const health = await (await fetch(`${gateway.url}/health`)).json()
-      const { status, checks } = health as { status: string; checks: Record<string, { ok: boolean; message: string }> }
+      const { status, checks } = await healthOf(gateway.url)
       return [status === 'not_ready', checks['clock']?.ok, checks['clock']?.message.replace(/\d+/, 'N')]
     }
     assert.deepEqual(await read(), [true, false, 'This clock is N s ahead of the chain.'])
@@ -230,11 +226,10 @@ describe('the clock', () => {
     await gateway.check()
     assert.deepEqual(await read(), [false, true, 'This clock agrees with the chain.'])
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
-    await gateway.close()
   })
 
   it('sells on a chain whose newest block is old', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     world.payFaults.set({
       rewrite: (method, [tag], result) => {
         const block = result as { timestamp: Hex }
@@ -243,13 +238,12 @@ describe('the clock', () => {
       },
     })
     assert.equal((await buy(gateway.url, token, await longLived())).status, 200)
-    await gateway.close()
   })
 })
 
 describe('the self-check', () => {
   it('does not say that nothing was charged, because the payment may have been sent before', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 500 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 500 } })
     const payment = await sign(payer)
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).body.error, 'settlement_pending')
@@ -265,24 +259,19 @@ describe('the self-check', () => {
     await gateway.check()
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('a provider of another chain stops the sale until it is right again', async () => {
     world.payFaults.set('other-chain')
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     const refused = await buy(gateway.url, token, payment)
     assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
-    const health = (await (await fetch(`${gateway.url}/health`)).json()) as {
-      status: string
-      checks: { chain: { ok: boolean } }
-    }
-    assert.deepEqual([health.status, health.checks.chain.ok], ['not_ready', false])
+    const { status, checks } = await healthOf(gateway.url)
+    assert.deepEqual([status, checks['chain']?.ok], ['not_ready', false])
     await world.heal()
     await gateway.check()
     assert.equal((await buy(gateway.url, token, payment)).status, 200)
-    await gateway.close()
   })
 
   it('wrong terms, and a signer that does other things, stop the sale; money on it does not', async () => {
@@ -297,15 +286,13 @@ describe('the self-check', () => {
       { contract: `0x${'12'.repeat(20)}` },
       { keys: { active: () => used, published: () => [] } },
     ] satisfies Partial<GatewayOptions>[]) {
-      const gateway = await world.open(options)
+      await using gateway = await world.open(options)
       assert.equal((await buy(gateway.url, token, await sign(payer))).body.error, 'not_ready', Object.keys(options)[0])
-      await gateway.close()
     }
     await world.rpc('anvil_setBalance', [world.signer.address, '0x1'])
-    const gateway = await world.open()
+    await using gateway = await world.open()
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
-    assert.equal(((await (await fetch(`${gateway.url}/health`)).json()) as { status: string }).status, 'degraded')
-    await gateway.close()
+    assert.equal((await healthOf(gateway.url)).status, 'degraded')
   })
 })
 
@@ -321,11 +308,9 @@ describe('a check whose question the provider refuses, or answers with nothing',
     it(`has no answer: ${check}, ${fault.name}`, async () => {
       await world.rpc('anvil_setBalance', [world.signer.address, '0x0'])
       world.payFaults.set(fault)
-      const gateway = await world.open()
-      const health = await (await fetch(`${gateway.url}/health`)).json()
-      const { status, checks } = health as { status: string; checks: Record<string, { message: string }> }
+      await using gateway = await world.open()
+      const { status, checks } = await healthOf(gateway.url)
       assert.deepEqual([status, checks[check]?.message], ['degraded', 'No answer.'])
-      await gateway.close()
     })
 })
 
@@ -342,9 +327,8 @@ describe('a remote facilitator', () => {
     const poor = await buy(remote.url, token, await sign(await world.payer(0n)))
     assert.deepEqual([poor.status, poor.body.error], [402, 'insufficient_funds'])
     facilitator.set('status500', 'supported')
-    const degraded = await world.open({ facilitator: { url: facilitator.url } })
-    assert.equal(((await (await fetch(`${degraded.url}/health`)).json()) as { status: string }).status, 'degraded')
-    await degraded.close()
+    await using degraded = await world.open({ facilitator: { url: facilitator.url } })
+    assert.equal((await healthOf(degraded.url)).status, 'degraded')
   })
 
   for (const name of [...noAnswers, 'flood', 'blames', 'redirect'] satisfies FacilitatorFault[])
@@ -431,10 +415,9 @@ async function survives({ options = {}, breaks, mends, valid }: Broken, expected
   await world.heal()
   await mends?.()
   await gateway.close()
-  const healthy = await world.open()
+  await using healthy = await world.open()
   const last = await buySettled(healthy.url, token, payment)
   assert.equal(last.status, 200, `${last.status} ${last.body.error}`)
   if (first.status === 200) assert.equal(last.text, first.text)
   assert.equal(await charged(), price)
-  await healthy.close()
 }

@@ -19,7 +19,18 @@ import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import { testFolder } from '../../support/folder.ts'
 import { attestationKey, published } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { asset, base64, buySettled, headerV1, payloadOf, payTo, post, sign, buy } from '../../support/payments/buyer.ts'
+import {
+  asset,
+  base64,
+  buy,
+  buySettled,
+  headerV1,
+  healthOf,
+  payloadOf,
+  payTo,
+  post,
+  sign,
+} from '../../support/payments/buyer.ts'
 
 type Attestation = {
   message: { tokenId: string; state: number; chainId: number; timestamp: number }
@@ -89,9 +100,8 @@ describe('POST /verify without a payment', () => {
   })
 
   it('leaves the header out where the setting says so', async () => {
-    const plain = await world.open({ v2Header: false })
+    await using plain = await world.open({ v2Header: false })
     assert.equal((await post(plain.url, {})).headers.get('payment-required'), null)
-    await plain.close()
   })
 
   it('is not moved by Host and X-Forwarded-Host', async () => {
@@ -166,9 +176,7 @@ describe('the other routes', () => {
 
   it('reports its health from the last check, without asking the chain', async () => {
     const before = world.payFaults.calls().length
-    const answer = await fetch(`${gateway.url}/health`)
-    const health = (await answer.json()) as { status: string; runtime: string; checks: Record<string, { ok: boolean }> }
-    assert.equal(answer.status, 200)
+    const health = await healthOf(gateway.url)
     assert.equal(health.status, 'ok')
     assert.match(health.runtime, /^node\/\d+\.x$/)
     assert.deepEqual(
@@ -181,21 +189,17 @@ describe('the other routes', () => {
   })
 
   it('reports a fault of the index, which stops no sale', async () => {
-    const own = await world.open({ isIndexFaulty: async () => true })
-    type Health = { status: string; checks: Record<string, { ok: boolean }> }
-    const { status, checks } = (await (await fetch(`${own.url}/health`)).json()) as Health
+    await using own = await world.open({ isIndexFaulty: async () => true })
+    const { status, checks } = await healthOf(own.url)
     assert.deepEqual([status, checks['index']?.ok], ['degraded', false])
     assert.equal((await buy(own.url, token, await sign(payer))).status, 200)
-    await own.close()
   })
 
   it('reports a ledger that takes no writes, and offers nothing meanwhile', async () => {
-    const own = await world.open({ takesWrites: async () => false })
-    type Health = { status: string; checks: Record<string, { ok: boolean; message: string }> }
-    const { status, checks } = (await (await fetch(`${own.url}/health`)).json()) as Health
+    await using own = await world.open({ takesWrites: async () => false })
+    const { status, checks } = await healthOf(own.url)
     assert.deepEqual([status, checks['ledger']?.message], ['degraded', 'The ledger takes no writes.'])
     assert.equal((await post(own.url, {})).status, 503)
-    await own.close()
   })
 
   it('publishes one document of its terms, equal to the 402', async () => {
@@ -236,7 +240,7 @@ describe('the other routes', () => {
       isPublicKnowledge: () => false,
       ticks: () => passed,
     })
-    const elsewhere = await world.open({ keys })
+    await using elsewhere = await world.open({ keys })
     const list = async () => {
       const { status, headers } = await fetch(`${elsewhere.url}/.well-known/attestation.json`)
       return [status, headers.get('cache-control'), headers.get('retry-after')]
@@ -248,7 +252,6 @@ describe('the other routes', () => {
     assert.deepEqual(await list(), [503, 'no-store', '5'])
     isAway = false
     assert.deepEqual(await list(), [200, 'public, max-age=30', null])
-    await elsewhere.close()
   })
 
   it('sells to a hand-made header without a content type', async () => {
@@ -386,7 +389,7 @@ describe('a proof', () => {
     const tokenId = await world.mint()
     const before = await bought(tokenId)
     const next = attestationKey()
-    const rotated = await world.open({
+    await using rotated = await world.open({
       keys: {
         active: () => next,
         published: () => [{ ...published(world.signer), status: 'retired' }, published(next)],
@@ -397,7 +400,6 @@ describe('a proof', () => {
     for (const { body } of [before, after])
       assert.ok(verifyAttestation(body, { keys: document, tokenId, contract: world.contract }).ok)
     assert.equal(after.attestation.signer, next.address)
-    await rotated.close()
   })
 })
 

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
 import { ExactEvmScheme } from '@x402/evm'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -160,7 +159,7 @@ describe('an id for a proof that was not delivered', () => {
     const first = await sign(payer)
     const sold = await settled(first, one)
     assert.equal(sold.status, 200)
-    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     assert.equal((await send(await sign(payer), two)).text, sold.text)
     for (const id of [one, two]) assert.equal((await send(await sign(payer), id)).text, sold.text)
     assert.equal(await charged(), price)

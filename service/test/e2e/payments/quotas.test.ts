@@ -4,14 +4,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, it } from 'node:test'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import {
-  buyThrough,
-  channelHeader,
-  channelOf,
-  depositPayload,
-  installChannels,
-  voucherPayload,
-} from '../../support/payments/channels.ts'
+import { buyThrough, channelHeader, installChannels, openChannel } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import {
   buy,
@@ -30,7 +23,7 @@ const { world, token, payer, charged } = await openSale()
 
 describe('the quotas of a client at the gateway', () => {
   it('answers 429 above the limit, also for a header that is no payment', async () => {
-    const limited = await world.open({ limiter: createRateLimiter({ limit: 2 }) })
+    await using limited = await world.open({ limiter: createRateLimiter({ limit: 2 }) })
     await post(limited.url, {})
     await post(limited.url, { assetId: String(token) }, { 'X-PAYMENT': 'AAAA' })
     for (const headers of [{}, { 'X-PAYMENT': 'AAAA' }, { 'PAYMENT-SIGNATURE': 'AAAA' }]) {
@@ -38,19 +31,17 @@ describe('the quotas of a client at the gateway', () => {
       assert.deepEqual([answer.status, answer.body.error], [429, 'rate_limited'])
       assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/)
     }
-    await limited.close()
   })
 
   it('sells to a client that has used up its limit of unpaid requests', async () => {
-    const limited = await world.open({ limiter: createRateLimiter({ limit: 0 }) })
+    await using limited = await world.open({ limiter: createRateLimiter({ limit: 0 }) })
     assert.equal((await post(limited.url, {})).status, 429)
     const answer = await post(limited.url, { assetId: String(token) }, headerV1(await sign(payer)))
     assert.equal(answer.status, 200)
-    await limited.close()
   })
 
   it('answers 429 to a client whose payments were refused as often as the limit, whatever it sends as payment', async () => {
-    const limited = await world.open({ refusals: createRateLimiter({ limit: 2 }) })
+    await using limited = await world.open({ refusals: createRateLimiter({ limit: 2 }) })
     const buyWith = (payment: SignedPayment) => post(limited.url, { assetId: String(token) }, headerV1(payment))
     assert.equal((await buyWith(await sign(payer))).status, 200)
     const forged = { ...(await sign(payer)), signature: `0x${'11'.repeat(64)}1b` } as const
@@ -64,11 +55,10 @@ describe('the quotas of a client at the gateway', () => {
     const { units, gas, lostGas, balances, refused } = await limited.metrics()
     assert.deepEqual([units, lostGas, refused], [Number(price), 0, { invalid_signature: 2, rate_limited: 2 }])
     assert.ok(gas > 0 && (balances[world.facilitator.address] ?? 0) > 0)
-    await limited.close()
   })
 
   it('sells to a buyer whose payment was tried as often as the limit while its outcome was not known', async () => {
-    const limited = await world.open({ refusals: createRateLimiter({ limit: 2 }), deadlines: { settleMs: 300 } })
+    await using limited = await world.open({ refusals: createRateLimiter({ limit: 2 }), deadlines: { settleMs: 300 } })
     const payment = await sign(payer)
     await world.automine(false)
     for (let n = 0; n < 3; n += 1) {
@@ -79,7 +69,6 @@ describe('the quotas of a client at the gateway', () => {
     await world.mine()
     assert.equal((await buySettled(limited.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
-    await limited.close()
   })
 })
 
@@ -125,12 +114,9 @@ describe('a client that hangs up before its purchase is stored', () => {
   async function openAbandonedChannel() {
     await installChannels(world.rpc)
     const authorizer = attestationKey()
-    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-    const gateway = await openAbandoned({ channels })
-    const channel = channelOf(payer.address, authorizer.address)
-    const deposit = await depositPayload(payer, channel, { amount: 100n * price, sum: price })
-    assert.equal((await buyThrough(gateway.url, token, deposit)).status, 200)
-    return { gateway, voucher: await voucherPayload(payer, channel, 2n * price) }
+    const gateway = await openAbandoned(world.through(authorizer))
+    const { voucher } = await openChannel(world, { url: gateway.url, token, authorizer })
+    return { gateway, voucher: await voucher(2n * price) }
   }
 
   /** Sends a purchase, and waits until the gateway has read it. */
@@ -145,11 +131,10 @@ describe('a client that hangs up before its purchase is stored', () => {
   }
 
   it('uses up its quota of refused payments', async () => {
-    const gateway = await openAbandoned()
+    await using gateway = await openAbandoned()
     for (let n = 0; n < 2; n += 1) await gateway.abandon(headerV1(await sign(payer)))
     assert.equal((await buy(gateway.url, token, await sign(payer))).body.error, 'rate_limited')
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 
   it('uses it up with vouchers, too', async () => {

@@ -68,7 +68,7 @@ const onDemand = {
 describe('between check and settlement', () => {
   it('the payer spends the nonce on himself: no proof, nothing charged', async () => {
     const payment = await sign(payer)
-    const gateway = await interrupted(async () =>
+    await using gateway = await interrupted(async () =>
       world.submit(await sign(payer, { nonce: payment.nonce, to: payer.address })),
     )
     const answer = await buySettled(gateway.url, token, payment)
@@ -79,65 +79,60 @@ describe('between check and settlement', () => {
       [402, 'nonce_already_used', undefined],
     )
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 
   it('the payer spends the nonce on a smaller payment: no proof', async () => {
     const payment = await sign(payer)
-    const gateway = await interrupted(async () => world.submit(await sign(payer, { nonce: payment.nonce, value: 1n })))
+    await using gateway = await interrupted(async () =>
+      world.submit(await sign(payer, { nonce: payment.nonce, value: 1n })),
+    )
     assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
     assert.equal(await charged(), 1n)
-    await gateway.close()
   })
 
   it('the payer cancels the authorization: no proof, nothing charged', async () => {
     const payment = await sign(payer)
-    const gateway = await interrupted(() => world.cancel(payer, payment.nonce))
+    await using gateway = await interrupted(() => world.cancel(payer, payment.nonce))
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
     assert.equal((await buySettled(gateway.url, token, payment)).status, 402)
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 
   it('the payer spends the money elsewhere: 402 insufficient_funds, and the header buys once there is money again', async () => {
     const poor = await world.payer(price)
     const payment = await sign(poor)
-    const gateway = await interrupted(async () => world.submit(await sign(poor, { to: payer.address })))
+    await using gateway = await interrupted(async () => world.submit(await sign(poor, { to: payer.address })))
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'insufficient_funds'])
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 
   it('a stranger submits the same authorization: the proof, charged once', async () => {
     const payment = await sign(payer)
-    const gateway = await interrupted(() => world.submit(payment))
+    await using gateway = await interrupted(() => world.submit(payment))
     const answer = await buySettled(gateway.url, token, payment)
     assert.equal(answer.status, 200)
     assert.ok(answer.body['attestation'])
     assert.equal((await buySettled(gateway.url, token, payment)).text, answer.text)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   for (const fault of [hiddenLogs, { name: 'null-result', methods: ['eth_getTransactionReceipt'] } as const])
     it(`a stranger submits it, which a provider with ${fault.name} does not show: 503 until it does, charged once`, async () => {
       const payment = await sign(payer)
-      const gateway = await interrupted(async () => (await world.submit(payment), world.payFaults.set(fault)))
+      await using gateway = await interrupted(async () => (await world.submit(payment), world.payFaults.set(fault)))
       const { status, body } = await buy(gateway.url, token, payment)
       assert.deepEqual([status, body.error], [503, 'settlement_pending'])
       await world.heal()
       assert.deepEqual([(await buySettled(gateway.url, token, payment)).status, await charged()], [200, price])
-      await gateway.close()
     })
 
   it('a stranger submits it before the payment came in: no proof, because it may have paid another service', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     await world.submit(payment)
     assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
-    await gateway.close()
   })
 })
 
@@ -148,32 +143,29 @@ describe('after a crash', () => {
     await world.database.query(
       `update payment set state = 'open', holder = null, claimed_until = clock_timestamp() where state = 'settling'`,
     )
-    const gateway = await world.open()
+    await using gateway = await world.open()
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('in settling: the retry gets the stored proof, charged once', async () => {
     const payment = await sign(payer)
     await stored(payment)
-    const gateway = await world.open({ ledger: onDemand })
+    await using gateway = await world.open({ ledger: onDemand })
     const answer = await buySettled(gateway.url, token, payment)
     isKept(answer)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('in settling: the next start settles by itself, and the retry gets the proof', async () => {
     const payment = await sign(payer)
     const key = await stored(payment)
-    const gateway = await world.open()
+    await using gateway = await world.open()
     await gateway.reconcile()
     assert.equal((await world.store.find(key))?.state, 'done')
     assert.equal(await charged(), price)
     isKept(await buySettled(gateway.url, token, payment))
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('in settling: the next start settles what is behind a row that cannot be read', async () => {
@@ -202,10 +194,9 @@ describe('after a crash', () => {
     await world.submit(payment)
     await world.mine()
     await stored(payment)
-    const gateway = await world.open({ ledger: onDemand })
+    await using gateway = await world.open({ ledger: onDemand })
     const answer = await buy(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
-    await gateway.close()
   })
 
   /** Moves the block from which a payment counts, as a reorganisation moves the transfer. */
@@ -230,10 +221,9 @@ describe('after a crash', () => {
         if (isLate && rows.length > 0) await link()
         return rows
       }
-      const gateway = await world.open({ ledger: { ...onDemand, adopt } })
+      await using gateway = await world.open({ ledger: { ...onDemand, adopt } })
       assert.equal((await buy(gateway.url, token, payment)).status, 200)
       assert.equal(await charged(), price)
-      await gateway.close()
     })
 
   it('of an own transfer in an earlier block, where the clock of the database is ahead: the proof, charged once', async () => {
@@ -257,24 +247,22 @@ describe('after a crash', () => {
   })
 
   it('of an own transfer in an earlier block, by a remote facilitator: the proof, charged once', async () => {
-    const facilitator = await startFacilitator(world)
+    await using facilitator = await startFacilitator(world)
     const payment = await sign(payer)
     const key = await stored(payment)
     await setFromBlock(key.nonce, 5n)
-    const gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
+    await using gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
-    await gateway.close()
-    await facilitator.close()
   })
 
   it('of an own transfer in an earlier block, by a remote facilitator whose answer is lost: 503, charged once', async () => {
-    const facilitator = await startFacilitator(world)
+    await using facilitator = await startFacilitator(world)
     facilitator.set('lost', 'settle')
     const payment = await sign(payer)
     const key = await stored(payment)
     await setFromBlock(key.nonce, 5n)
-    const gateway = await world.open({
+    await using gateway = await world.open({
       facilitator: { url: facilitator.url },
       deadlines: { settleMs: 500 },
       ledger: onDemand,
@@ -282,13 +270,11 @@ describe('after a crash', () => {
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
     await until(async () => (await charged()) === price)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
-    await gateway.close()
-    await facilitator.close()
   })
 
   for (const isNamed of [false, true])
     it(`of a transfer from before the payment came${isNamed ? ', which the facilitator names' : ''}: no proof`, async () => {
-      const facilitator = await startFacilitator(world)
+      await using facilitator = await startFacilitator(world)
       facilitator.set('lost', 'settle')
       const payment = await sign(payer)
       const key = await stored(payment)
@@ -300,21 +286,18 @@ describe('after a crash', () => {
         `update payment set tx_hash = $1, created_at = to_timestamp($2::float8) + interval '2 minutes' where nonce = $3`,
         [isNamed ? hexToBytes(transactionHash) : null, Number(timestamp), hexToBytes(key.nonce)],
       )
-      const gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
+      await using gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
       const answer = await buySettled(gateway.url, token, payment)
       assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
-      await gateway.close()
-      await facilitator.close()
     })
 
   it('after the transfer, before the answer was stored: the proof, charged once', async () => {
     const payment = await sign(payer)
     await stored(payment)
     await world.submit(payment)
-    const gateway = await world.open()
+    await using gateway = await world.open()
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('while another process writes that it is paid: the retry gets the proof, and it is counted once', async () => {
@@ -350,11 +333,10 @@ describe('after a crash', () => {
         return onDemand.adopt(...args)
       },
     }
-    const gateway = await world.open({ ledger })
+    await using gateway = await world.open({ ledger })
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.ok(looks >= 2)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 })
 
@@ -384,7 +366,7 @@ describe('a payment that was mined too late', () => {
   const expired = [402, 'authorization_expired', 0n]
 
   it('does not block its payer, where the transfer itself was mined', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const buyer = await world.payer()
     const before = await world.transactions()
     await world.automine(false)
@@ -396,7 +378,6 @@ describe('a payment that was mined too late', () => {
     )
     assert.deepEqual([status, body.error, await charged()], expired)
     assert.equal((await buySettled(gateway.url, token, await sign(buyer))).status, 200)
-    await gateway.close()
   })
 
   it('does not block its payer, where no node took the transfer and one of nothing replaced it', async () => {
@@ -407,7 +388,7 @@ describe('a payment that was mined too late', () => {
       refused += 1
       throw new Error('the provider does not answer')
     }
-    const gateway = await world.open({ rpc })
+    await using gateway = await world.open({ rpc })
     const buyer = await world.payer()
     const before = await world.transactions()
     const { status, body } = await expire(gateway.url, buyer, async () => refused > 0)
@@ -416,14 +397,13 @@ describe('a payment that was mined too late', () => {
     const latest = `select gas_used from settlement where gas_used is not null order by pk desc limit 1`
     await until(async () => Number((await world.database.query<{ gas_used: bigint }>(latest))[0]?.gas_used) === 21_000)
     assert.equal((await buySettled(gateway.url, token, await sign(buyer))).status, 200)
-    await gateway.close()
   })
 })
 
 /** Stays last: it moves the clock of the chain ten minutes ahead. */
 describe('a chain that does not mine', () => {
   it('for longer than the authorization is valid: 503 first, then 402 authorization_expired, nothing charged', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 1_000 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 1_000 } })
     const now = BigInt(Math.floor(Date.now() / 1000))
     const payment = await sign(payer, { validBefore: now + 600n })
     await world.automine(false)
@@ -435,6 +415,5 @@ describe('a chain that does not mine', () => {
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'authorization_expired'])
     assert.equal(await charged(), 0n)
-    await gateway.close()
   })
 })

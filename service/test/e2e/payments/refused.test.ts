@@ -16,6 +16,7 @@ import {
   buySettled,
   headerV1,
   headerV2,
+  keyOf,
   payloadOf,
   post,
   price,
@@ -283,10 +284,9 @@ describe('the same payment again', () => {
     world.payFaults.set('hang')
     assert.equal((await buy(gateway.url, token, payment)).text, first.text)
     await world.heal()
-    const dearer = await world.open({ terms: { ...termsOf(gateway.url), price: 2n * price } })
+    await using dearer = await world.open({ terms: { ...termsOf(gateway.url), price: 2n * price } })
     assert.equal((await buy(dearer.url, token, payment)).text, first.text)
     assert.equal((await buy(dearer.url, token, await sign(payer))).body.error, 'amount_mismatch')
-    await dearer.close()
   })
 })
 
@@ -324,17 +324,15 @@ describe('payments at once', () => {
     const answer = await post(gateway.url, { assetId: String(token) }, { ...headerV1(first), ...headerV2(second) })
     assert.equal(answer.status, 200)
     assert.equal(await charged(), price)
-    assert.equal((await world.store.find({ payer: lower(payer), nonce: second.nonce }))?.state, 'done')
-    assert.equal(await world.store.find({ payer: lower(payer), nonce: first.nonce }), undefined)
+    assert.equal((await world.store.find(keyOf(second)))?.state, 'done')
+    assert.equal(await world.store.find(keyOf(first)), undefined)
   })
 
   it('a buyer who hangs up while it settles finds the proof by retrying, charged once', async () => {
     const payment = await sign(payer)
     await world.automine(false)
     const hangUp = startBuying(JSON.stringify({ assetId: String(token) }), headerV1(payment))
-    await until(
-      async () => (await world.store.find({ payer: lower(payer), nonce: payment.nonce }))?.state === 'settling',
-    )
+    await until(async () => (await world.store.find(keyOf(payment)))?.state === 'settling')
     hangUp()
     await world.automine(true)
     await world.mine()
@@ -343,8 +341,6 @@ describe('payments at once', () => {
     assert.equal(await charged(), price)
   })
 })
-
-const lower = (account: PrivateKeyAccount) => account.address.toLowerCase() as `0x${string}`
 
 function termsOf(url: string) {
   return { ...world.terms, resource: `${url}/verify` }

@@ -55,13 +55,12 @@ describe('a stranger submits it after its transfer has failed', () => {
 
   /** Asserts that another payment of the buyer gets the proof of the first one, and is not executed. */
   async function assertPaidOnce(): Promise<void> {
-    const other = await world.open()
+    await using other = await world.open()
     const next = await buySettled(other.url, token, await sign(poor))
     assert.equal(next.status, 200)
     assert.equal(next.text, (await buySettled(gateway.url, token, payment)).text)
     assert.equal(await charged(), price)
     assert.equal((await book.find(payment.from, payment.nonce))?.outcome, 'settled')
-    await other.close()
   }
 
   it('a repeat gets the proof, charged once', async () => {
@@ -114,7 +113,7 @@ describe('a transaction that fails, because the authorization is used already', 
     ['is no fault of the payer where a stranger executed it', false, [200, undefined, 200], 2n],
   ] as const)
     it(what, async () => {
-      const gateway = await world.open({ deadlines: { settleMs: 500 } })
+      await using gateway = await world.open({ deadlines: { settleMs: 500 } })
       const [buyer, before] = [await world.payer(), await world.transactions()]
       const payment = await sign(buyer)
       await world.automine(false)
@@ -132,12 +131,11 @@ describe('a transaction that fails, because the authorization is used already', 
       const next = await buySettled(gateway.url, await world.mint(), await sign(buyer))
       assert.deepEqual([first.status, first.body.error, next.status], ends)
       assert.equal(await charged(), paid * price)
-      await gateway.close()
     })
 })
 
 it('a buyer whose payment failed after 503 buys with the next one, whose answer does not name that failure', async () => {
-  const patient = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
+  await using patient = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
   const buyer = await world.payer()
   const first = await sign(buyer)
   await world.automine(false)
@@ -150,5 +148,4 @@ it('a buyer whose payment failed after 503 buys with the next one, whose answer 
   buySettled(patient.url, token, await sign(buyer)).then((answer) => (next = answer), assert.fail)
   await until(async () => (await world.mine(4), next !== undefined))
   assert.deepEqual([next?.status, next?.body.error, await charged()], [200, undefined, price])
-  await patient.close()
 })

@@ -2,14 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
-import { voucherDigest } from '../../../src/payments/channels/channel.ts'
-import {
-  buyThrough,
-  channelOf,
-  depositPayload,
-  installChannels,
-  voucherPayload,
-} from '../../support/payments/channels.ts'
+import { buyThrough, installChannels, openChannel } from '../../support/payments/channels.ts'
 import { attestationKey, published } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import {
@@ -18,6 +11,7 @@ import {
   buySettled,
   headerV1,
   headerV2,
+  keyOf,
   post,
   price,
   sign,
@@ -31,7 +25,6 @@ const gateway = await world.open()
 afterEach(() => world.heal())
 
 const stolen = 2
-const keyOf = ({ from, nonce }: SignedPayment) => ({ payer: from.toLowerCase() as Hex, nonce })
 const isMarked = async (payment: SignedPayment) => (await world.store.find(keyOf(payment)))?.undelivered
 const isDelivered = (payment: SignedPayment) => until(async () => (await isMarked(payment)) === false)
 
@@ -42,25 +35,21 @@ async function loseProof(more: object = {}) {
   const sold = await post(gateway.url, { assetId: String(token), ...more }, headerV1(first))
   assert.deepEqual([sold.status, sold.body['authentic']], [200, true])
   await isDelivered(first)
-  await world.store.setUndelivered(keyOf(first), true)
+  await world.undeliver(first)
   return { token, first, sold }
 }
 
 /** Opens a gateway with channels, and buys the proof of a new token through one. */
-async function openChannel(more: Parameters<typeof world.open>[0] = {}) {
+async function newChannel(more: Parameters<typeof world.open>[0] = {}) {
   await installChannels(world.rpc)
   const authorizer = attestationKey()
-  const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
-  const seller = await world.open({ channels, ...more })
-  const own = await world.payer(100n * price)
-  const channel = channelOf(own.address, authorizer.address)
+  const seller = await world.open({ ...world.through(authorizer), ...more })
   const token = await world.mint()
-  const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
-  const sold = await buyThrough(seller.url, token, first)
-  const key = { payer: channel.payer, nonce: voucherDigest(channel.id, price) }
+  const channel = await openChannel(world, { url: seller.url, token, authorizer })
+  const key = channel.keyAt(price)
   const isDelivered = async () => (await world.store.find(key))?.undelivered === false
   await until(isDelivered)
-  return { seller, own, channel, token, sold, key, isDelivered }
+  return { ...channel, seller, token, key, isDelivered }
 }
 
 /** Checks that an answer is valid, shows the theft, and was paid by the payment of `sold`. */
@@ -99,7 +88,7 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
   it('gets it where it waits for the settlement of the first one', async () => {
     const recording = Promise.withResolvers<void>()
     const sought: Hex[] = []
-    const slow = await world.open({
+    await using slow = await world.open({
       deadlines: { settleMs: 500 },
       ledger: {
         ...world.store,
@@ -117,7 +106,6 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     recording.resolve()
     assert.deepEqual([(await next).status, (await next).body['state']], [200, 'FLAGGED'])
     assert.equal(await charged(), price)
-    await slow.close()
   })
 
   it('gets a new signature where the key of the first one is not the one that signs now', async () => {
@@ -125,24 +113,22 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     const signer = attestationKey()
     const revoked = { ...published(world.signer), status: 'revoked' } as const
     const keys = { active: () => signer, published: () => [revoked, published(signer)] }
-    const rotated = await world.open({ keys })
+    await using rotated = await world.open({ keys })
     const next = await buySettled(rotated.url, token, await sign(payer))
     assert.deepEqual([next.status, next.body.payment], [200, sold.body.payment])
     assert.ok(verifyAttestation(next.body, { keys: { keys: keys.published() }, tokenId: token }).ok)
     assert.equal(await charged(), price)
-    await rotated.close()
   })
 
   it('gets a new signature once the proof is more than a minute old, because buyers take no old one', async () => {
     const { token, sold } = await loseProof()
-    const later = await world.open({ now: () => Date.now() + 61_000 })
+    await using later = await world.open({ now: () => Date.now() + 61_000 })
     const next = await buySettled(later.url, token, await sign(payer))
     const issuedAt = ({ body }: Answered) =>
       (body['attestation'] as { v2: { message: { issuedAt: string } } }).v2.message.issuedAt
     assert.ok(Number(issuedAt(next)) - Number(issuedAt(sold)) > 60)
     assert.deepEqual([next.status, next.body.payment], [200, sold.body.payment])
     assert.equal(await charged(), price)
-    await later.close()
   })
 
   it('gets the answer that another process has stored meanwhile', async () => {
@@ -186,20 +172,19 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
 
   it('gets 404 where the asset is gone, and leaves the proof undelivered', async () => {
     const { token, first } = await loseProof()
-    const gone = await world.open({ verdicts: { ...world.verdicts, answer: async () => null } })
+    await using gone = await world.open({ verdicts: { ...world.verdicts, answer: async () => null } })
     const refused = await buy(gone.url, token, await sign(payer))
     assert.deepEqual([refused.status, refused.body.error], [404, 'asset_not_found'])
     assert.equal(await isMarked(first), true)
     assert.equal(await charged(), price)
-    await gone.close()
   })
 
   it('gets it through a payment channel, and once more where its voucher comes for another request', async () => {
-    const { seller, own, channel, token, sold, key, isDelivered } = await openChannel()
+    const { seller, voucher, token, bought: sold, key, isDelivered, charged: spent } = await newChannel()
     assert.equal(sold.body['authentic'], true)
     await world.store.setUndelivered(key, true)
     await world.flag(token, stolen)
-    const second = await voucherPayload(own, channel, 2n * price)
+    const second = await voucher(2n * price)
     world.readFaults.set('rpc-error')
     const refused = await buyThrough(seller.url, token, second)
     assert.deepEqual([refused.status, refused.body.error], [502, 'chain_unavailable'])
@@ -207,13 +192,13 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     const next = await buyThrough(seller.url, token, second)
     checkReported(next, sold)
     await until(isDelivered)
-    assert.equal((await buyThrough(seller.url, token, await voucherPayload(own, channel, price))).text, next.text)
+    assert.equal((await buyThrough(seller.url, token, await voucher(price))).text, next.text)
     const another = await world.mint()
     for (const sum of [price, 2n * price]) {
       await until(isDelivered)
-      await buyThrough(seller.url, another, await voucherPayload(own, channel, price))
+      await buyThrough(seller.url, another, await voucher(price))
       const { status } = await buyThrough(seller.url, token, second)
-      assert.deepEqual([status, (await world.channels.find(channel.id))?.charged], [200, sum])
+      assert.deepEqual([status, await spent()], [200, sum])
     }
     await seller.close()
   })
@@ -222,10 +207,17 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
 describe('an undelivered proof', () => {
   it('of a voucher is renewed ten times at most, also where its buyer reads no answer to the end', async () => {
     let signer = attestationKey()
-    const { seller, own, channel, token, key, isDelivered } = await openChannel({
+    const {
+      seller,
+      voucher,
+      token,
+      key,
+      isDelivered,
+      charged: spent,
+    } = await newChannel({
       keys: { active: () => signer, published: () => [published(signer)] },
     })
-    const second = await voucherPayload(own, channel, 2n * price)
+    const second = await voucher(2n * price)
     const proofs = new Set<string>()
     for (let n = 0; n < 11; n += 1) {
       await until(isDelivered)
@@ -233,7 +225,7 @@ describe('an undelivered proof', () => {
       signer = attestationKey()
       proofs.add((await buyThrough(seller.url, token, second)).text)
     }
-    assert.deepEqual([proofs.size, (await world.channels.find(channel.id))?.charged], [11, 2n * price])
+    assert.deepEqual([proofs.size, await spent()], [11, 2n * price])
     await seller.close()
   })
 
@@ -252,7 +244,7 @@ describe('an undelivered proof', () => {
     const { token, first, sold } = await loseProof()
     const answers: unknown[] = []
     for (let n = 0; n < 11; n += 1) {
-      await world.store.setUndelivered(keyOf(first), true)
+      await world.undeliver(first)
       answers.push((await buy(gateway.url, token, await sign(payer))).body.payment?.transaction)
       await isDelivered(first)
     }

@@ -4,7 +4,16 @@ import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes, toHex, type PrivateKeyAccount } from 'viem'
 import { createBook } from '../../../src/payments/book.ts'
-import { asset, buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import {
+  asset,
+  buy,
+  buySettled,
+  headerV1,
+  keyOf,
+  price,
+  sign,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -39,7 +48,7 @@ describe('a reorganisation', () => {
   }
 
   it('that removes a paid transfer: the same authorization is submitted again', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     const snapshot = await world.rpc('evm_snapshot')
     const sold = await buySettled(gateway.url, token, payment)
@@ -50,11 +59,10 @@ describe('a reorganisation', () => {
     assert.equal(await charged(), price)
     assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
     await assertBooked(payment)
-    await gateway.close()
   })
 
   it('that goes on for longer than blocks are checked: a paid transfer is submitted again all the same', async () => {
-    const gateway = await world.open({ deadlines: { recheckSeconds: 0.01 } })
+    await using gateway = await world.open({ deadlines: { recheckSeconds: 0.01 } })
     await gateway.reconcile()
     const payment = await sign(payer)
     const snapshot = await world.rpc('evm_snapshot')
@@ -68,12 +76,11 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     assert.equal(await charged(), price)
     await assertBooked(payment)
-    await gateway.close()
   })
 
   it('that removes a paid transfer for good: it is no revenue, and its status says so', async () => {
     const book = createBook(world.database, { chainId: 84532, asset })
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const [rich, payment] = await world.payer().then(async (rich) => [rich, await sign(rich)] as const)
     const settled = async (outcome: string) =>
       (await book.report({}, ['outcome']))?.find(({ key }) => key[0] === outcome) ?? { payments: 0, units: 0n }
@@ -100,22 +107,20 @@ describe('a reorganisation', () => {
       (await fetch(`${gateway.url}/payments/${payment.from}/${payment.nonce}`, { headers: headerV1(payment) })).text()
     assert.match(await status(), /^{"status":"done","removed":true,/)
     await world.ageSettled()
-    await gateway.close()
   })
 
   it('that removed a paid transfer for a moment: it is revenue again', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
-    assert.ok(await world.store.removed({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }))
+    assert.ok(await world.store.removed(keyOf(payment)))
     await gateway.reconcile()
     const row = await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce)
     assert.deepEqual([row?.outcome, row?.reason], ['settled', null])
-    await gateway.close()
   })
 
   it('that removes a paid transfer whose payer has spent the money: it is revenue again once there is money', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const poor = await world.payer(price)
     const payment = await sign(poor)
     const away = await sign(poor, { to: payer.address })
@@ -132,11 +137,10 @@ describe('a reorganisation', () => {
     await world.submit(await sign(payer, { to: poor.address }))
     await gateway.reconcile()
     assert.deepEqual([await booked(), await charged()], ['settled', price])
-    await gateway.close()
   })
 
   it('that executes a payment although its payer had cancelled it: the proof, and the books have it', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
     const buyers = [await world.payer(), await world.payer()]
     const payments = await Promise.all(buyers.map((buyer) => sign(buyer)))
     await world.automine(false)
@@ -157,11 +161,10 @@ describe('a reorganisation', () => {
     for (const { from, nonce } of payments)
       assert.equal((await createBook(world.database, { chainId: 84532, asset }).find(from, nonce))?.outcome, 'settled')
     assert.equal(await charged(), 2n * price)
-    await gateway.close()
   })
 
   it('that revives a transaction whose nonce another one had: the proof, and the books have it', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
     const poor = await world.payer(price)
     const payment = await sign(poor)
     await world.automine(false)
@@ -186,11 +189,10 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     await assertBooked(payment)
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('that puts the first of two transactions of a payment into a block before it came: the buyer has the proof', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 500, followMs: 500 } })
     const payment = await sign(await world.payer(price))
     const snapshot = await world.rpc('evm_snapshot')
     await world.mine(4)
@@ -210,11 +212,10 @@ describe('a reorganisation', () => {
     await world.mine()
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error, await charged()], [200, undefined, price])
-    await gateway.close()
   })
 
   it('that removes a transfer which moved nothing: its nonce is free at once, and its gas is in no sum', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 5_000, followMs: 500 } })
     const poor = await world.payer(price)
     const failing = await sign(poor)
     const snapshot = await world.rpc('evm_snapshot')
@@ -231,11 +232,10 @@ describe('a reorganisation', () => {
     const [slot] = await world.database.query('select state from settlement order by pk desc limit 1')
     assert.deepEqual(slot, { state: 'lost' })
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
-    await gateway.close()
   })
 
   it('that moves a paid transfer to another block: nothing is submitted', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
@@ -245,11 +245,10 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     assert.deepEqual([await charged(), await world.transactions()], [price, sent])
     await assertBooked(payment)
-    await gateway.close()
   })
 
   it('is not taken from a provider that does not have the block yet', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     const newest = await world.rpc('eth_blockNumber')
     world.payFaults.set({ rewrite: (_method, [block], result) => (block === newest ? null : result) })
@@ -258,11 +257,10 @@ describe('a reorganisation', () => {
     assert.deepEqual(last, { state: 'mined' })
     world.payFaults.set('none')
     await gateway.reconcile()
-    await gateway.close()
   })
 
   it('is not taken from a provider on another branch while the receipt is in the block', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payment = await sign(payer)
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     const newest = await world.rpc('eth_blockNumber')
@@ -277,11 +275,10 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     assert.deepEqual([await charged(), await world.transactions()], [price, sent])
     await assertBooked(payment)
-    await gateway.close()
   })
 
   it('that took a settlement for lost, which has paid all the same: it is found again, with its gas', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payments = [await sign(payer), await sign(payer)]
     for (const change of ["state = 'lost'", "state = 'lost', gas_used = null, gas_price = null, block_number = null"]) {
       const payment = payments.pop() as SignedPayment
@@ -290,7 +287,6 @@ describe('a reorganisation', () => {
       await gateway.reconcile()
       await assertBooked(payment)
     }
-    await gateway.close()
   })
 
   it('is repaired for every payment but one of an account that the chain refuses to look up', async () => {
@@ -301,17 +297,16 @@ describe('a reorganisation', () => {
         return rows.flatMap((row) => [{ ...row, payload: row.payload.replace(/"from":"0x\w+"/, '"from":"0x"') }, row])
       },
     }
-    const gateway = await world.open({ ledger })
+    await using gateway = await world.open({ ledger })
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     await reorganise(snapshot)
     await assert.rejects(gateway.reconcile())
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('is found although the chain could not be read when the block was due', async () => {
-    const gateway = await world.open({ reconcileMs: 50 })
+    await using gateway = await world.open({ reconcileMs: 50 })
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     await reorganise(snapshot)
@@ -329,6 +324,5 @@ describe('a reorganisation', () => {
       await settle()
       return (await charged()) === price
     })
-    await gateway.close()
   })
 })

@@ -60,16 +60,15 @@ describe('a wallet that burns the gas of transactions', () => {
 
   it('is not served where it only accepts calls without fees', async () => {
     const wallet = await deploy(true)
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const before = await world.transactions()
     const answer = await buySettled(gateway.url, token, await sign(payer, { from: wallet }))
     assert.deepEqual([answer.status, (await world.transactions()) - before], [402, 0])
-    await gateway.close()
   })
 
   it('costs one transaction, whatever number of payments it signs', async () => {
     const wallet = await deploy(false)
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const payments = await Promise.all(Array.from({ length: 1_000 }, () => sign(payer, { from: wallet })))
     const before = await world.transactions()
     await world.automine(false)
@@ -87,11 +86,10 @@ describe('a wallet that burns the gas of transactions', () => {
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
     assert.deepEqual([units, oldestPendingSeconds], [0, 0])
     assert.ok(Object.values(refused).reduce((sum, count) => sum + count, 0) > 1_000)
-    await gateway.close()
   })
 
   it('does not keep out another of its kind that has bought', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const pay = async (from: Hex) => buySettled(gateway.url, token, await sign(payer, { from }))
     const customer = await deploy(false)
     const ends = [(await pay(customer)).status]
@@ -106,7 +104,6 @@ describe('a wallet that burns the gas of transactions', () => {
     }
     ends.push((await pay(await deploy(false))).status, (await pay(customer)).status)
     assert.deepEqual(ends, [200, 402, 402, 402, 429, 200])
-    await gateway.close()
   })
 
   it('has its gas counted where the chain does not answer after the transaction', async () => {
@@ -123,7 +120,7 @@ describe('a wallet that burns the gas of transactions', () => {
       if (looks === 'before' && method === 'eth_getTransactionReceipt' && answer !== null) looks = 'failing'
       return answer
     }
-    const gateway = await world.open({ rpc: failing })
+    await using gateway = await world.open({ rpc: failing })
     const payment = await sign(payer, { from: wallet })
     await world.automine(false)
     const answer = buySettled(gateway.url, token, payment)
@@ -134,7 +131,6 @@ describe('a wallet that burns the gas of transactions', () => {
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
     const row = await createBook(world.database, { chainId: 84532, asset }).find(wallet, payment.nonce)
     assert.deepEqual([row?.outcome, row?.gas], ['rejected', String(gas)])
-    await gateway.close()
   })
 })
 
@@ -171,13 +167,12 @@ describe('the gas of a transaction', () => {
       return world.store.insert(payment)
     }
     const { rpc, refused } = limited()
-    const gateway = await world.open({ rpc, ledger: { ...world.store, insert } })
+    await using gateway = await world.open({ rpc, ledger: { ...world.store, insert } })
     const before = await world.transactions()
     const answers = await whileMining(Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment))))
     assert.deepEqual(new Set(statuses(answers)), new Set([200]))
     assert.deepEqual([await charged(), refused], [60n * price, []])
     assert.ok((await world.transactions()) - before > 1)
-    await gateway.close()
   })
 
   it('that a version before signed above the limit stops nothing: its payment is sent anew', async () => {
@@ -196,11 +191,10 @@ describe('the gas of a transaction', () => {
         }),
     }
     const { rpc, refused } = limited()
-    const gateway = await world.open({ rpc, slots })
+    await using gateway = await world.open({ rpc, slots })
     const answer = await whileMining(buySettled(gateway.url, token, await sign(payer)))
     assert.deepEqual([answer.status, await charged(), signed], [200, price, 2])
     assert.ok(refused.length > 0)
-    await gateway.close()
   })
 })
 
@@ -214,7 +208,7 @@ describe('the cost of a settlement', () => {
         ? { ...(answer as object), l1Fee: toHex(l1Fee) }
         : answer
     }
-    const gateway = await world.open({ rpc: rollup })
+    await using gateway = await world.open({ rpc: rollup })
     const { status, body } = await buySettled(gateway.url, token, await sign(payer))
     assert.equal(status, 200)
     const hash = body.payment?.transaction ?? '0x'
@@ -226,13 +220,12 @@ describe('the cost of a settlement', () => {
     assert.equal((await gateway.metrics()).gas, Number(cost))
     const [row] = await createBook(world.database, { chainId: 84532, asset }).findByTransaction(hash)
     assert.equal(row?.gas, String(cost))
-    await gateway.close()
   })
 })
 
 describe('a transaction that stays out', () => {
   it('gets higher fees when the base fee has outgrown it, and those behind it are mined too', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const another = await world.payer()
     await world.automine(false)
     const first = buySettled(gateway.url, token, await sign(payer))
@@ -249,11 +242,10 @@ describe('a transaction that stays out', () => {
     const answers = await whileMining(Promise.all([first, ...others]), raise)
     assert.deepEqual(statuses(answers), [200, 200, 200, 200])
     assert.equal(await charged(), 4n * price)
-    await gateway.close()
   })
 
   it('is sent again after the node has dropped it, and so are those behind it', async () => {
-    const gateway = await world.open()
+    await using gateway = await world.open()
     const another = await world.payer()
     await world.automine(false)
     const first = buySettled(gateway.url, token, await sign(payer))
@@ -263,7 +255,6 @@ describe('a transaction that stays out', () => {
     await world.rpc('anvil_dropAllTransactions')
     assert.deepEqual(statuses(await whileMining(Promise.all([first, second]))), [200, 200])
     assert.equal(await charged(), 2n * price)
-    await gateway.close()
   })
 
   it('costs nothing more where another process follows the one before it', async () => {
@@ -283,7 +274,7 @@ describe('a transaction that stays out', () => {
 
   it('is mined once a transfer of nothing has the nonce before it, which a transaction that was lost had', async () => {
     const one = await world.open({ deadlines: { settleMs: 500 } })
-    const two = await world.open({ slots: { ...world.slots, adopt: async () => [] } })
+    await using two = await world.open({ slots: { ...world.slots, adopt: async () => [] } })
     const another = await world.payer()
     await world.automine(false)
     const before = await world.transactions()
@@ -301,11 +292,10 @@ describe('a transaction that stays out', () => {
     const [row] = await world.database.query<{ raw: Uint8Array }>(mined, [before])
     const { to, value = 0n, data } = parseTransaction(bytesToHex(row?.raw ?? new Uint8Array()))
     assert.deepEqual([to, value, data], [sender.toLowerCase(), 0n, undefined])
-    await two.close()
   })
 
   it('does not hide that a stranger has executed the payment, while no node takes it', async () => {
-    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 1_000 } })
+    await using gateway = await world.open({ deadlines: { settleMs: 500, followMs: 1_000 } })
     const payment = await sign(payer)
     const held = Promise.withResolvers<void>()
     world.payFaults.set({ methods: ['eth_sendRawTransaction'], held: held.promise })
@@ -315,7 +305,6 @@ describe('a transaction that stays out', () => {
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     await world.heal()
     held.resolve()
-    await gateway.close()
   })
 
   it('is sent although the answer of the database that it is stored was lost, and so are those behind it', async () => {
@@ -328,7 +317,7 @@ describe('a transaction that stays out', () => {
         return slot
       },
     }
-    const gateway = await world.open({ slots, deadlines: { settleMs: 500 } })
+    await using gateway = await world.open({ slots, deadlines: { settleMs: 500 } })
     const another = await world.payer()
     const payment = await sign(payer)
     const pending = await buy(gateway.url, token, payment)
@@ -337,14 +326,13 @@ describe('a transaction that stays out', () => {
     const answers = [payment, await sign(another)].map((one) => buySettled(gateway.url, token, one))
     assert.deepEqual(statuses(await whileMining(Promise.all(answers))), [200, 200])
     assert.equal(await charged(), 2n * price)
-    await gateway.close()
   })
 
   it('is given up when another transaction has its nonce, and its payment is sent anew, although the database failed', async () => {
     let losses = 0
     const lost: typeof world.slots.lost = (slot) =>
       (losses += 1) === 1 ? Promise.reject(new Error('connection terminated')) : world.slots.lost(slot)
-    const gateway = await world.open({ slots: { ...world.slots, lost } })
+    await using gateway = await world.open({ slots: { ...world.slots, lost } })
     await world.automine(false)
     const first = buySettled(gateway.url, token, await sign(payer))
     await until(async () => (await waiting()) === 1)
@@ -354,7 +342,6 @@ describe('a transaction that stays out', () => {
       world.database.query(`update settlement set sent_at = sent_at - interval '1 minute' where state = 'pending'`)
     assert.equal((await whileMining(first, forget)).status, 200)
     assert.deepEqual([losses, await charged()], [2, price])
-    await gateway.close()
   })
 })
 
@@ -369,18 +356,17 @@ describe('the fees of a transaction that stays out', () => {
   it('stay as they are while a provider accepts it and does not forward it', async () => {
     let isForwarded = false
     const { rpc, sent } = observed(async (send, raw) => (isForwarded ? send() : keccak256(raw)))
-    const gateway = await world.open({ rpc })
+    await using gateway = await world.open({ rpc })
     const answer = buySettled(gateway.url, token, await sign(payer))
     await whileMining(until(() => sent.length > 4))
     isForwarded = true
     assert.equal((await whileMining(answer)).status, 200)
     assert.equal(new Set(sent).size, 1)
-    await gateway.close()
   })
 
   it('do not exceed the limit, above which nothing new is sent', async () => {
     const { rpc, sent } = observed((send) => send())
-    const gateway = await world.open({ rpc })
+    await using gateway = await world.open({ rpc })
     const another = await world.payer()
     await world.automine(false)
     const answer = buySettled(gateway.url, token, await sign(payer))
@@ -395,7 +381,6 @@ describe('the fees of a transaction that stays out', () => {
     assert.equal((await whileMining(answer, baseFee(gwei))).status, 200)
     assert.ok(feesOf(sent).every((fee) => fee <= 100))
     assert.equal(await charged(), price)
-    await gateway.close()
   })
 
   it('fall with those of the chain after the account could not pay for higher ones', async () => {
@@ -407,7 +392,7 @@ describe('the fees of a transaction that stays out', () => {
       throw error
     }
     const { rpc, sent } = observed((send) => send().catch(note))
-    const gateway = await world.open({ rpc, facilitator: { accounts: [poor], walletFactories: [] } })
+    await using gateway = await world.open({ rpc, facilitator: { accounts: [poor], walletFactories: [] } })
     await whileMining(Promise.resolve(), baseFee(gwei))
     await world.automine(false)
     const answer = buySettled(gateway.url, token, await sign(payer))
@@ -425,6 +410,5 @@ describe('the fees of a transaction that stays out', () => {
     assert.equal(await charged(), price)
     const fees = feesOf(sent)
     assert.ok(fees.length < 5 && Math.max(...fees) < 60, `${fees.join(', ')} gwei`)
-    await gateway.close()
   })
 })

@@ -8,14 +8,22 @@ import testWallet from '../../../../contracts/artifacts/TestWallet.json' with { 
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
-import { depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
-import { buy, buySettled, headerV1, headerV2, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { depositNonce } from '../../../src/payments/channels/channel.ts'
+import {
+  buy,
+  buySettled,
+  headerV1,
+  headerV2,
+  keyOf,
+  price,
+  sign,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelHeader,
-  channelOf,
-  depositPayload,
   installChannels,
+  openChannel,
   voucherPayload,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
@@ -75,16 +83,15 @@ describe('the status of a payment', () => {
   it('gives an undelivered proof, after which the next payment buys a new one', async () => {
     const payment = await sign(payer)
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
-    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
-    await world.store.setUndelivered(key, true)
+    await world.undeliver(payment)
     assert.equal((await ask(payment, await signed(payer, payment))).body['status'], 'done')
-    await until(async () => (await world.store.find(key))?.undelivered === false)
+    await until(async () => (await world.store.find(keyOf(payment)))?.undelivered === false)
   })
 
   it('gives it although the statement that ends the mark fails, so that the next payment still gets it', async () => {
     const payment = await sign(payer)
     const sold = await buySettled(gateway.url, token, payment)
-    await world.store.setUndelivered({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }, true)
+    await world.undeliver(payment)
     const setUndelivered = () => Promise.reject(new Error('connection terminated'))
     const broken = await world.open({ ledger: { ...world.store, setUndelivered } })
     const headers = await signed(payer, payment, { resource: `${broken.url}/verify` })
@@ -97,8 +104,7 @@ describe('the status of a payment', () => {
   it('leaves an undelivered proof to the payer when a stranger asks with the payment, which is public on the chain', async () => {
     const payment = await sign(payer)
     const sold = await buySettled(gateway.url, token, payment)
-    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
-    await world.store.setUndelivered(key, true)
+    await world.undeliver(payment)
     assert.equal((await ask(payment, headerV1(payment))).body['status'], 'done')
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
   })
@@ -106,13 +112,12 @@ describe('the status of a payment', () => {
   it('delivers no proof to a request without a body, so that the next payment still gets it', async () => {
     const payment = await sign(payer)
     const sold = await buySettled(gateway.url, token, payment)
-    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
-    await world.store.setUndelivered(key, true)
+    await world.undeliver(payment)
     const own = await world.open()
     const headers = await signed(payer, payment, { resource: `${own.url}/verify` })
     assert.equal((await ask(payment, headers, 'HEAD', own)).status, 200)
     await own.close() // waits for the end of the answer, at which a delivered proof loses its mark
-    assert.equal((await world.store.find(key))?.undelivered, true)
+    assert.equal((await world.store.find(keyOf(payment)))?.undelivered, true)
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
   })
 
@@ -120,8 +125,7 @@ describe('the status of a payment', () => {
     const payment = await sign(payer)
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
-    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
-    await world.store.reject(key, 'authorization_expired')
+    await world.store.reject(keyOf(payment), 'authorization_expired')
     const { status, body } = await ask(payment, headerV1(payment))
     assert.deepEqual([status, body['status'], body['reason']], [200, 'rejected', 'authorization_expired'])
   })
@@ -143,17 +147,14 @@ describe('the status of a voucher', () => {
   it('is there for the holder of its header, whose deposit has one too; no other header shows them', async () => {
     await installChannels(world.rpc)
     const authorizer = attestationKey()
-    const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
-    const seller = await world.open({ channels })
-    const own = await world.payer(100n * price)
-    const channel = channelOf(own.address, authorizer.address)
-    const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
-    const second = await voucherPayload(own, channel, 2n * price)
-    const sold = []
-    for (const payload of [first, second]) sold.push(await buyThrough(seller.url, token, payload))
-    const [one, two] = [price, 2n * price].map((sum) => ({ from: own.address, nonce: voucherDigest(channel.id, sum) }))
+    await using seller = await world.open(world.through(authorizer))
+    const channel = await openChannel(world, { url: seller.url, token, authorizer })
+    const { payer: own, first, voucher, keyAt } = channel
+    const second = await voucher(2n * price)
+    const sold = [channel.bought, await buyThrough(seller.url, token, second)]
+    const [one, two] = [price, 2n * price].map((sum) => ({ from: own.address, nonce: keyAt(sum).nonce }))
     const { salt } = first.deposit.authorization.erc3009Authorization
-    const deposit = { from: own.address, nonce: depositNonce(channel.id, salt) }
+    const deposit = { from: own.address, nonce: depositNonce(channel.own.id, salt) }
     const read = async (key: Key | undefined, payload: object) => {
       assert.ok(key)
       const { status, body } = await ask(key, channelHeader(payload), 'GET', seller)
@@ -162,15 +163,14 @@ describe('the status of a voucher', () => {
     const { transaction } = sold[0]?.body.payment ?? {}
     assert.deepEqual(await read(one, first), { status: 'done', transaction: null, proof: sold[0]?.body })
     assert.deepEqual(await read(deposit, first), { status: 'done', transaction })
-    await world.store.setUndelivered({ payer: channel.payer, nonce: voucherDigest(channel.id, 2n * price) }, true)
+    await world.store.setUndelivered(keyAt(2n * price), true)
     assert.deepEqual(await read(two, second), { status: 'done', transaction: null, proof: sold[1]?.body })
-    const next = await buyThrough(seller.url, token, await voucherPayload(own, channel, 3n * price))
+    const next = await buyThrough(seller.url, token, await voucher(3n * price))
     assert.equal(next.text, sold[1]?.text)
 
-    const stranger = await voucherPayload(await world.payer(0n), channel, 2n * price)
+    const stranger = await voucherPayload(await world.payer(0n), channel.own, 2n * price)
     for (const payload of [first, stranger, { ...second, type: 'refund' }]) assert.equal(await read(two, payload), 404)
     assert.equal(await read(deposit, second), 404)
-    await seller.close()
   })
 })
 
@@ -209,12 +209,11 @@ describe('others', () => {
     assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
     const preflight = await ask(payment, {}, 'OPTIONS')
     assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /PAYMENT-SIGNATURE.*, Authorization/)
-    const limited = await world.open({ limiter: createRateLimiter({ limit: 1 }) })
+    await using limited = await world.open({ limiter: createRateLimiter({ limit: 1 }) })
     const statuses = []
     for (let n = 0; n < 2; n += 1)
       statuses.push((await fetch(`${limited.url}/payments/${payer.address}/${payment.nonce}`)).status)
     assert.deepEqual(statuses, [404, 429])
-    await limited.close()
   })
 
   it('get 503 while the ledger, or the chain that checks a signature, does not answer', async () => {

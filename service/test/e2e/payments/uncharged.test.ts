@@ -8,6 +8,7 @@ import { buy, buySettled, price, sign, type Answered, type SignedPayment } from 
 import {
   buyThrough,
   channelOf,
+  deposit,
   depositPayload,
   installChannels,
   voucherPayload,
@@ -61,7 +62,7 @@ describe('a payment that another process stores after the look into the ledger',
   ] satisfies [string, () => void, Partial<GatewayOptions>?, (() => Promise<SignedPayment>)?][])
     it(`is settled for the same header, although ${what}`, async () => {
       const payment = await signNew()
-      const late = await openLate(payment, options)
+      await using late = await openLate(payment, options)
       await store(payment)
       fails()
       const answer = await buy(late.url, token, payment)
@@ -69,13 +70,11 @@ describe('a payment that another process stores after the look into the ledger',
       await world.heal()
       assert.equal((await buySettled(late.url, token, payment)).status, 200)
       assert.equal(await charged(), price)
-      await late.close()
     })
 })
 
 describe('a payment channel whose provider fails', () => {
   const authorizer = attestationKey()
-  const deposit = 100n * price
   before(() => installChannels(world.rpc))
 
   /** Opens a gateway whose provider does not answer while `isBroken` holds. */
@@ -89,8 +88,7 @@ describe('a payment channel whose provider fails', () => {
       if (method === 'eth_getTransactionReceipt' && answer !== null) state.isMined = true
       return answer
     }
-    const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
-    const gateway = await world.open({ rpc, channels })
+    const gateway = await world.open({ rpc, ...world.through(authorizer) })
     const own = await world.payer(2n * deposit)
     const channel = channelOf(own.address, authorizer.address)
     return { gateway, own, channel, state }
@@ -98,7 +96,7 @@ describe('a payment channel whose provider fails', () => {
 
   it('leaves it open whether a deposit was made, and makes no second one', async () => {
     const { gateway, own, channel, state } = await open()
-    const payload = await depositPayload(own, channel, { amount: deposit, sum: price })
+    const payload = await depositPayload(own, channel)
     state.isBroken = (method, isOfChannels) => state.isMined && method === 'eth_call' && isOfChannels
     assert.deepEqual(codeOf(await buyThrough(gateway.url, token, payload)), pending)
     state.isBroken = () => true
@@ -111,7 +109,7 @@ describe('a payment channel whose provider fails', () => {
 
   it('leaves it open what a voucher has bought that comes for another asset, or an hour later', async () => {
     const { gateway, own, channel, state } = await open()
-    const first = await depositPayload(own, channel, { amount: deposit, sum: price })
+    const first = await depositPayload(own, channel)
     assert.equal((await buyThrough(gateway.url, token, first)).status, 200)
     const voucher = await voucherPayload(own, channel, price)
     await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)

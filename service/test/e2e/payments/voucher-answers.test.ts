@@ -3,17 +3,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { decodePaymentResponseHeader } from '@x402/fetch'
 import { generatePrivateKey } from 'viem/accounts'
-import { voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { price, type Answered } from '../../support/payments/buyer.ts'
-import {
-  buyThrough,
-  channelOf,
-  depositPayload,
-  installChannels,
-  voucherPayload,
-} from '../../support/payments/channels.ts'
+import { buyThrough, channelOf, installChannels, openChannel, voucherPayload } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
 import { newPayment } from '../../support/payments/ledger.ts'
@@ -40,28 +33,22 @@ describe('a voucher', () => {
     await installChannels(world.rpc)
     token = await world.mint()
     another = await world.mint()
-    gateway = await world.open({ channels: { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } })
+    gateway = await world.open(world.through(authorizer))
   })
   after(() => world?.end())
 
   /** Opens a channel with one purchase, whose proof was delivered. */
-  async function openChannel() {
-    const payer = await world.payer(100n * price)
-    const own = channelOf(payer.address, authorizer.address)
-    const voucher = (sum: bigint) => voucherPayload(payer, own, sum)
-    const first = await depositPayload(payer, own, { amount: 100n * price, sum: price })
-    const bought = await buyThrough(gateway.url, token, first)
-    assert.equal(bought.status, 200)
-    const key = { payer: own.payer, nonce: voucherDigest(own.id, price) }
+  async function newChannel() {
+    const channel = await openChannel(world, { url: gateway.url, token, authorizer })
+    const key = channel.keyAt(price)
     const isMarked = async () => (await world.store.find(key))?.undelivered
     const isSent = `select from payment where undelivered and payer = decode($1, 'hex')`
-    await until(async () => (await world.database.query(isSent, [own.payer.slice(2)])).length === 0)
-    const charged = async () => (await world.channels.find(own.id))?.charged
-    return { payer, own, voucher, bought, key, isMarked, charged }
+    await until(async () => (await world.database.query(isSent, [key.payer.slice(2)])).length === 0)
+    return { ...channel, key, isMarked }
   }
 
   it('of an hour ago brings its proof where that was not delivered, and not where it was', async () => {
-    const { voucher, bought, key, charged } = await openChannel()
+    const { voucher, bought, key, charged } = await newChannel()
     await world.ageSettled()
     assert.deepEqual(codeOf(await buyThrough(gateway.url, token, await voucher(price))), used)
     await world.store.setUndelivered(key, true)
@@ -70,7 +57,7 @@ describe('a voucher', () => {
   })
 
   it('of an hour ago marks no proof when it comes for another request', async () => {
-    const { voucher, isMarked } = await openChannel()
+    const { voucher, isMarked } = await newChannel()
     await world.ageSettled()
     assert.deepEqual(codeOf(await buyThrough(gateway.url, another, await voucher(price))), used)
     assert.equal(await isMarked(), false)
@@ -78,7 +65,7 @@ describe('a voucher', () => {
   })
 
   it('brings the purchase of its name, however old that is', async () => {
-    const { voucher, charged } = await openChannel()
+    const { voucher, charged } = await newChannel()
     const id = `channel-${generatePrivateKey()}`.slice(0, 60)
     const extensions = { 'payment-identifier': { info: { required: false, id } } }
     const named = await buyThrough(gateway.url, another, await voucher(2n * price), { extensions })
@@ -89,7 +76,7 @@ describe('a voucher', () => {
   })
 
   it('that brings an earlier proof costs nothing, and binds its name to that', async () => {
-    const { voucher, bought, key, isMarked, charged } = await openChannel()
+    const { voucher, bought, key, isMarked, charged } = await newChannel()
     await world.store.setUndelivered(key, true)
     const id = `channel-${generatePrivateKey()}`.slice(0, 60)
     const extensions = { 'payment-identifier': { info: { required: false, id } } }
@@ -108,7 +95,7 @@ describe('a voucher', () => {
   })
 
   it('that comes again brings the same bytes, although the asset has changed', async () => {
-    const { voucher, key, isMarked } = await openChannel()
+    const { voucher, key, isMarked } = await newChannel()
     const own = await world.mint()
     const sold = await buyThrough(gateway.url, own, await voucher(2n * price))
     assert.equal(sold.status, 200)
@@ -118,7 +105,7 @@ describe('a voucher', () => {
   })
 
   it('for another seller leaves an undelivered proof to its buyer, although its channel shows no claim', async () => {
-    const { payer, own, voucher, bought, key, isMarked, charged } = await openChannel()
+    const { payer, own, voucher, bought, key, isMarked, charged } = await newChannel()
     await world.store.setUndelivered(key, true)
     const receiver = publishedAddresses[3]?.toLowerCase() as typeof own.receiver
     const elsewhere = channelOf(payer.address, authorizer.address, { receiver })
@@ -130,7 +117,7 @@ describe('a voucher', () => {
   })
 
   it('is sold while a transfer of its buyer for the same request is not settled', async () => {
-    const { own, voucher, charged } = await openChannel()
+    const { own, voucher, charged } = await newChannel()
     const body = parseOrder(JSON.stringify({ assetId: String(another) }))
     assert.ok(body.kind === 'order')
     const transfer = newPayment()

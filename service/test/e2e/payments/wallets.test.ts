@@ -78,13 +78,12 @@ describe('a wallet that takes any signature, for more gas than a transfer has', 
     const wallet = await fund((await world.payer(0n)).address)
     // It burns about 400,000 gas.
     await world.rpc('anvil_setCode', [wallet, '0x612ee05b6001900380600357631626ba7e60e01b60005260206000f3'])
-    const limited = await world.open({ refusals: createRateLimiter({ limit: 1 }) })
+    await using limited = await world.open({ refusals: createRateLimiter({ limit: 1 }) })
     const errors = []
     for (let n = 0; n < 2; n += 1)
       errors.push((await buy(limited.url, token, await sign(holder, { from: wallet }))).body.error)
     assert.deepEqual(errors, ['payment_rejected', 'rate_limited'])
     assert.equal(await charged(), 0n)
-    await limited.close()
   })
 })
 
@@ -94,7 +93,7 @@ describe('a proof that was not delivered to a wallet', () => {
     const first = await sign(holder, { from })
     const sold = await buySettled(gateway.url, token, first)
     assert.equal(sold.status, 200)
-    await world.store.setUndelivered({ payer: from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    await world.undeliver(first)
     const other = await world.payer(0n)
     for (const forged of [
       await sign(other, { from }),

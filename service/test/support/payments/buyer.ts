@@ -1,4 +1,5 @@
 /** A buyer by hand, for tests: what is signed, how it is sent, what comes back. */
+import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts'
 import { usdcAddress } from '../../../src/chain/devchain/test-money.ts'
@@ -49,6 +50,12 @@ export async function sign(
   })
   return { ...message, signature, ...forged }
 }
+
+/** Names a payment as the ledger does. */
+export const keyOf = ({ from, nonce }: Pick<SignedPayment, 'from' | 'nonce'>) => ({
+  payer: from.toLowerCase() as Hex,
+  nonce,
+})
 
 /** The payload both generations carry. */
 export function payloadOf({ signature, ...authorization }: SignedPayment) {
@@ -113,6 +120,20 @@ export async function post(url: string, body: unknown, headers: Record<string, s
     body: text === '' ? {} : (JSON.parse(text) as Answered['body']),
     headers: response.headers,
   }
+}
+
+type Health = {
+  status: string
+  runtime: string
+  attestation_signer: string | null
+  checks: Record<string, { ok: boolean; message: string }>
+}
+
+/** Reads the health of a gateway, which is 200 whatever is wrong. */
+export async function healthOf(url: string): Promise<Health> {
+  const response = await fetch(`${url}/health`)
+  assert.equal(response.status, 200)
+  return (await response.json()) as Health
 }
 
 export const buy = (url: string, assetId: bigint, payment: SignedPayment) =>

@@ -2,6 +2,7 @@
  * Payment channels for tests: the contracts on the local chain, a stock client of scheme `batch-settlement`, and vouchers by hand.
  * TEST_CHANNEL_CONTRACTS names a JSON file with the creation code of the real contracts (`settlement` and `collector`, hex).
  */
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { Hex } from '@touchstone/verdict'
 import { BatchSettlementEvmScheme, type BatchSettlementEvmSchemeOptions } from '@x402/evm/batch-settlement/client'
@@ -20,13 +21,17 @@ import {
   channelIdOf,
   depositCollector,
   depositNonce,
+  voucherDigest,
   type ChannelConfig,
 } from '../../../src/payments/channels/channel.ts'
+import type { EthereumKey } from '../../../src/keys/ethereum.ts'
 import { transferTypes } from '../../../src/payments/x402/payment.ts'
 import { asset, base64, domain, payTo, post, price, type Answered } from './buyer.ts'
 import { startGatewayWorld, type GatewayWorld } from './gateway.ts'
 
 export const withdrawDelay = 86_400
+/** The deposit of a channel that tests open. */
+export const deposit = 100n * price
 const voucherTypes = {
   Voucher: [
     { name: 'channelId', type: 'bytes32' },
@@ -144,7 +149,7 @@ export async function voucherPayload(signer: PrivateKeyAccount, channel: Channel
 export async function depositPayload(
   signer: PrivateKeyAccount,
   channel: Channel,
-  { amount, sum, salt = generatePrivateKey() }: { amount: bigint; sum: bigint; salt?: Hex },
+  { amount = deposit, sum = price, salt = generatePrivateKey() }: { amount?: bigint; sum?: bigint; salt?: Hex } = {},
 ) {
   const validBefore = BigInt(Math.floor(Date.now() / 1000)) + 900n
   const signature = await signer.signTypedData({
@@ -165,6 +170,33 @@ export async function depositPayload(
     ...(await voucherPayload(signer, channel, sum)),
     type: 'deposit',
     deposit: { amount: amount.toString(), authorization: { erc3009Authorization } },
+  }
+}
+
+/** Opens a channel by hand, with a deposit over a hundred prices and one purchase. The payer has as much money, unless `money` says more. */
+export async function openChannel(
+  world: GatewayWorld,
+  {
+    url,
+    token,
+    authorizer,
+    money = deposit,
+  }: { url: string; token: bigint; authorizer: Pick<EthereumKey, 'address'>; money?: bigint },
+) {
+  const payer = await world.payer(money)
+  const own = channelOf(payer.address, authorizer.address)
+  const first = await depositPayload(payer, own)
+  const bought = await buyThrough(url, token, first)
+  assert.equal(bought.status, 200, bought.text)
+  return {
+    payer,
+    own,
+    first,
+    bought,
+    voucher: (sum: bigint, forged: object = {}) => voucherPayload(payer, own, sum, forged),
+    charged: async () => (await world.channels.find(own.id))?.charged,
+    /** Names the purchase by the voucher of a sum as the ledger does. */
+    keyAt: (sum: bigint) => ({ payer: own.payer, nonce: voucherDigest(own.id, sum) }),
   }
 }
 

@@ -44,15 +44,11 @@ export async function openTestGateway(
     ...more,
   })
   onRequest = gateway.onRequest
-  return {
-    ...gateway,
-    url,
-    port,
-    async close() {
-      await gateway[Symbol.asyncDispose]()
-      await close()
-    },
+  const end = async () => {
+    await gateway[Symbol.asyncDispose]()
+    await close()
   }
+  return { ...gateway, url, port, close: end, [Symbol.asyncDispose]: end }
 }
 
 /** Opens the tables of payments of one gateway process. */

@@ -81,6 +81,7 @@ export async function startFacilitator(world: GatewayWorld, demanded?: () => str
     url,
     set: (name: FacilitatorFault, path?: Path) => (fault = { name, ...(path && { path }) }),
     close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

@@ -10,11 +10,12 @@ import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import type { EthereumKey } from '../../../src/keys/ethereum.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { openEmptyPglite } from '../database/pglite.ts'
 import { keepLog, keepSecret } from '../evidence.ts'
-import { asset, domain, payTo, price, type SignedPayment } from './buyer.ts'
+import { asset, domain, keyOf, payTo, price, type SignedPayment } from './buyer.ts'
 import { attestationKey, openTables, openTestGateway, openVerdicts, terms } from './components.ts'
 import { startFaultRpc } from '../fault-rpc.ts'
 import { startRegistryChain } from '../test-chain.ts'
@@ -34,6 +35,7 @@ const [deployer, anyone] = publishedAddresses.slice(7) as [Hex, Hex]
 const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'AssetMinted' })
 
 export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
+type ChannelOptions = NonNullable<GatewayOptions['channels']>
 export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
 
 /**
@@ -116,6 +118,12 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     channels,
     lines,
     open,
+    /** The option of a gateway that sells through payment channels. It claims nothing by itself, and `account` authorizes claims. */
+    through: (account: EthereumKey, more: Partial<ChannelOptions> = {}) => ({
+      channels: { store: channels, accounts: [account], intervalMs: 3_600_000, ...more } satisfies ChannelOptions,
+    }),
+    /** Notes that the proof of a payment was not delivered. */
+    undeliver: (payment: SignedPayment) => store.setUndelivered(keyOf(payment), true),
     /** Mints one token to account 0, under the next id or under one of the test's choice. */
     async mint(chosen?: bigint): Promise<bigint> {
       const zero: Hex = `0x${'0'.repeat(64)}`
