@@ -29,37 +29,52 @@ function requestFor(tokenId: bigint): CheckoutRequest {
   }
 }
 
-/** Opens a checkout that takes every payment. Each asset is read when `answer` has resolved; it exists where that returns true. */
-function open(answer: (assetId: string) => Promise<boolean>) {
-  const rows: NewPayment[] = []
-  const checkout = createCheckout({
-    ledger: {
-      find: async () =>
-        rows.map((row) => ({ ...row, payload: formatPayload(row.payment), state: 'done', answer: row.proof }))[0],
-      insert: async (row: NewPayment) => rows.push(row),
-    },
-    chain: { heads: { headOnTime: async () => ({ number: 7n }) } },
+const heads = {
+  headOnTime: async () => ({ number: 7n }),
+  head: async () => ({ timestamp: seconds }),
+  requireClock: async () => {},
+}
+
+/** Opens a checkout over this ledger; it takes every payment, but for what is changed. */
+const open = (ledger: object, attest: object, changed: object = {}) =>
+  createCheckout({
+    ledger,
+    chain: { heads },
     facilitator: { verify: async () => ({ ok: true }) },
-    attest: async ({ assetId }: { assetId: string }) => ((await answer(assetId)) ? `proof of ${assetId}` : null),
+    attest,
     settlement: {
       isRunning: () => false,
       settle: async ({ proof, key }: { proof: string; key: object }) => ({ kind: 'proof', body: proof, key }),
+      findPaidLater: async () => undefined,
     },
     terms: { price: 10n, payTo, asset },
     count: () => {},
     log: createLog(() => {}),
     now: () => Number(seconds) * 1_000,
+    ...changed,
   } as unknown as Parameters<typeof createCheckout>[0])
-  return async (tokenId: bigint) => {
-    const outcome = await checkout.buy(requestFor(tokenId))
-    return outcome.kind === 'proof' ? outcome.body : outcome.error
-  }
-}
 
 describe('a payment that comes for two assets at once', () => {
+  /** Returns how to buy an asset. Each one is read when `answer` has resolved; it exists where that returns true. */
+  function openShop(answer: (assetId: string) => Promise<boolean>) {
+    const rows: NewPayment[] = []
+    const ledger = {
+      find: async () =>
+        rows.map((row) => ({ ...row, payload: formatPayload(row.payment), state: 'done', answer: row.proof }))[0],
+      insert: async (row: NewPayment) => rows.push(row),
+    }
+    const checkout = open(ledger, async ({ assetId }: { assetId: string }) =>
+      (await answer(assetId)) ? `proof of ${assetId}` : null,
+    )
+    return async (tokenId: bigint) => {
+      const outcome = await checkout.buy(requestFor(tokenId))
+      return outcome.kind === 'proof' ? outcome.body : outcome.error
+    }
+  }
+
   it('proves the second one where the first does not exist', async () => {
     const read = Promise.withResolvers<void>()
-    const buy = open(async (assetId) => (await read.promise, assetId !== '8'))
+    const buy = openShop(async (assetId) => (await read.promise, assetId !== '8'))
     const answers = [buy(8n), buy(9n)]
     read.resolve()
     assert.deepEqual(await Promise.all(answers), ['asset_not_found', 'proof of 9'])
@@ -67,7 +82,7 @@ describe('a payment that comes for two assets at once', () => {
 
   it('proves the first one only, where it exists', async () => {
     const read = Promise.withResolvers<void>()
-    const buy = open(async () => (await read.promise, true))
+    const buy = openShop(async () => (await read.promise, true))
     const answers = [buy(8n), buy(9n), buy(8n)]
     read.resolve()
     assert.deepEqual(await Promise.all(answers), ['proof of 8', 'payment_already_used', 'proof of 8'])
@@ -83,12 +98,6 @@ describe('a payment whose payer has an undelivered proof for the same request', 
     verifies?: boolean
     identify?: boolean
   }>
-
-  const heads = {
-    headOnTime: async () => ({ number: 7n }),
-    head: async () => ({ timestamp: seconds }),
-    requireClock: async () => {},
-  }
 
   /** Buys beside that proof. Returns the answer, what was noted, and whether the response will end the mark. */
   async function buy({ payment: own, row, chain, accepts = true, verifies = true, identify = true }: Changed) {
@@ -108,36 +117,21 @@ describe('a payment whose payer has an undelivered proof for the same request', 
       isOther: true,
       ...row,
     }
-    const checkout = createCheckout({
-      ledger: {
-        find: async (key: object) =>
-          isMarked && 'requestHash' in key ? { payload: formatPayload(stored), ...found } : undefined,
-        insert: async () => true,
-        identify: async (_row: object, ...names: string[]) => (noted.push(...names), identify),
-        setUndelivered: async (_row: object, is: boolean) => {
-          isMarked = is
-          noted.push(is)
-        },
-        adopt: async () => [],
+    const ledger = {
+      find: async (key: object) =>
+        isMarked && 'requestHash' in key ? { payload: formatPayload(stored), ...found } : undefined,
+      insert: async () => true,
+      identify: async (_row: object, ...names: string[]) => (noted.push(...names), identify),
+      setUndelivered: async (_row: object, is: boolean) => {
+        isMarked = is
+        noted.push(is)
       },
-      chain: {
-        heads,
-        isUsed: async () => false,
-        acceptsSignature: async () => accepts,
-        ...chain,
-      },
+      adopt: async () => [],
+    }
+    const checkout = open(ledger, async (_order: object, body?: string) => body ?? 'new', {
+      chain: { heads, isUsed: async () => false, acceptsSignature: async () => accepts, ...chain },
       facilitator: { verify: async () => (verifies ? { ok: true } : { ok: false, error: 'invalid_signature' }) },
-      attest: async (_order: object, body?: string) => body ?? 'new',
-      settlement: {
-        isRunning: () => false,
-        settle: async ({ proof, key }: { proof: string; key: object }) => ({ kind: 'proof', body: proof, key }),
-        findPaidLater: async () => undefined,
-      },
-      terms: { price: 10n, payTo, asset },
-      count: () => {},
-      log: createLog(() => {}),
-      now: () => Number(seconds) * 1_000,
-    } as unknown as Parameters<typeof createCheckout>[0])
+    })
     const outcome = await checkout.buy({ ...rest, order, presented: { payment: { ...payment, ...own } } })
     return outcome.kind === 'proof' ? [outcome.body, outcome.delivers?.nonce === earlier, ...noted] : [outcome.error]
   }

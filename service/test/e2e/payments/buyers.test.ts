@@ -1,7 +1,5 @@
 /** Buyers as they are, unmodified and with their defaults: both generations of x402 clients, and a page of another origin (spec §2.6, §4.8). */
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { verifyAttestation } from '@touchstone/verdict'
 import { ExactEvmScheme } from '@x402/evm'
@@ -9,6 +7,7 @@ import { ExactEvmSchemeV1 } from '@x402/evm/v1'
 import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { serve, type Served } from '../../support/http.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { base64, headerV2, payloadOf, price, sign } from '../../support/payments/buyer.ts'
 import { noBrowser, startBrowser } from '../../support/pages/browser.ts'
@@ -71,21 +70,20 @@ describe('a stock client', () => {
 })
 
 describe('a page of another origin', { skip: noBrowser }, () => {
-  let pages: Server
+  let pages: Served
   let browser: Awaited<ReturnType<typeof startBrowser>>
   let origin: string
 
   before(async () => {
-    pages = createServer((_, response) =>
+    pages = await serve((_, response) =>
       response.setHeader('content-type', 'text/html').end('<h1>shop</h1><link rel=icon href=data:,>'),
     )
-    await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
-    origin = `http://localhost:${(pages.address() as AddressInfo).port}`
+    origin = `http://localhost:${pages.port}`
     browser = await startBrowser([origin, origin.replace('localhost', '127.0.0.1'), gateway.url])
   })
   after(async () => {
     await browser?.close()
-    pages?.close()
+    await pages?.close()
   })
 
   it('reads the offer, sends a payment of each version, and reads proof and receipt', async () => {

@@ -1,9 +1,9 @@
 /** `touchstone pay` against a real gateway: real test money, a real settlement, an attestation that is checked (spec §4.8). */
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
@@ -12,6 +12,7 @@ import { createAttest, withPayment } from '../../../src/payments/attestation/att
 import { errors } from '../../../src/payments/errors.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { formatError } from '../../../src/cli/session/output.ts'
+import { serve } from '../../support/http.ts'
 import { published } from '../../support/payments/components.ts'
 import { touchstone, type Ran } from '../../support/processes/cli.ts'
 import { payTo, price, startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
@@ -71,20 +72,18 @@ describe('touchstone pay', () => {
     assert.equal((await world.balance()) - held, price)
   })
 
-  it('says of an attestation that was signed before the purchase how old it is', async (t) => {
+  it('says of an attestation that was signed before the purchase how old it is', async () => {
     const keys = { active: () => world.signer, published: () => [{ ...published(world.signer), validFrom: 0 }] }
     const seller = await world.open({ keys })
     const attest = createAttest({ verdicts: world.verdicts, key: keys.active, now: () => Date.now() - 150_000 })
     const order = parseOrder('{"assetId":"1"}')
     assert.ok(order.kind === 'order')
     const old = withPayment((await attest(order.order)) ?? '', {})
-    const replaying = await standIn(async (request, response) => {
+    await using replaying = await standIn(async (request, response, body) => {
       if (request.headers['payment-signature'] !== undefined) return void response.end(old)
-      const answer = await fetch(`${seller.url}${request.url}`, { method: request.method ?? 'GET' })
-      const offer = answer.headers.get('payment-required')
-      response.writeHead(answer.status, offer === null ? {} : { 'payment-required': offer }).end(await answer.text())
+      const { status, headers, text } = await passOn(request, seller, body)
+      response.writeHead(status, headers).end(text)
     })
-    t.after(() => replaying.close())
     const args = ['1', '--gateway', replaying.url.href]
     const [shown, json] = [await pay(args), await pay([...args, '--json'])]
     assert.deepEqual([shown.exit, json.exit], [0, 0])
@@ -103,20 +102,12 @@ describe('touchstone pay', () => {
   })
 
   it('says of an attestation in the old form what is not signed, and ends with 1', async () => {
-    const old = await standIn(async (request, response, body) => {
-      const { method = 'GET', headers, url } = request
-      const payment = headers['payment-signature']
-      const answer = await fetch(`${gateway.url}${url}`, {
-        method,
-        headers: typeof payment === 'string' ? { 'payment-signature': payment } : {},
-        ...(body !== '' && { body }),
-      })
-      const offer = answer.headers.get('payment-required')
-      response.writeHead(answer.status, offer === null ? {} : { 'payment-required': offer })
-      response.end(JSON.stringify(await answer.json(), (name, value: unknown) => (name === 'v2' ? undefined : value)))
+    await using old = await standIn(async (request, response, body) => {
+      const { status, headers, text } = await passOn(request, gateway, body)
+      const unsigned = JSON.stringify(JSON.parse(text), (name, value: unknown) => (name === 'v2' ? undefined : value))
+      response.writeHead(status, headers).end(unsigned)
     })
     const { exit, out } = await pay(['1', '--gateway', old.url.href])
-    old.close()
     assert.equal(exit, 1)
     assert.match(out, /NOT SIGNED +authentic: true .*\n +NOT SIGNED +flagged: false /)
     assert.match(out, /has the old form: do not rely on what is not signed\.$/m)
@@ -124,13 +115,12 @@ describe('touchstone pay', () => {
   })
 
   it('says what was paid whatever the answer calls its transaction', async () => {
-    const seller = await standIn(async ({ method, headers }, response) => {
+    await using seller = await standIn(async ({ method, headers }, response) => {
       const sold = method === 'GET' ? { keys: [] } : { payment: { transaction: { toString: 1 } } }
       const isSold = method === 'GET' || headers['x-payment'] !== undefined
-      response.writeHead(isSold ? 200 : 402).end(JSON.stringify(isSold ? sold : { x402Version: 1, accepts: [v1Terms] }))
+      response.writeHead(isSold ? 200 : 402).end(JSON.stringify(isSold ? sold : offerOf(v1Terms)))
     })
     const { exit, out, err } = await pay(['1', '--gateway', seller.url.href])
-    seller.close()
     assert.deepEqual([exit, err], [1, ''])
     assert.match(out, /^ {2}paid {9}0\.01 USDC to /m)
     assert.match(out, /^ {2}transaction {2}none was named$/m)
@@ -173,36 +163,37 @@ describe('touchstone pay', () => {
     const account = await world.payer()
     const before_ = await world.balance()
     const seen: string[] = []
-    const impatient = await standIn(async (request, response, body) => {
-      const headers = Object.fromEntries(
-        ['payment-signature', 'x-payment'].flatMap((name) => {
-          const value = request.headers[name]
-          return typeof value === 'string' ? [[name, value]] : []
-        }),
-      )
-      if (Object.keys(headers).length > 0) seen.push(JSON.stringify(headers))
-      const answer = await fetch(`${gateway.url}${request.url}`, {
-        method: request.method ?? 'GET',
-        headers: { 'content-type': 'application/json', ...headers },
-        ...(body !== '' && { body }),
-      })
+    await using impatient = await standIn(async (request, response, body) => {
+      if (isPaid(request)) seen.push(JSON.stringify(paymentOf(request)))
+      const { status, headers, text } = await passOn(request, gateway, body)
       // The first paid answer is lost on its way; the second is held to be unknown.
       if (seen.length === 1) return void response.destroy()
-      const status = seen.length === 2 ? 503 : answer.status
-      const offer = answer.headers.get('payment-required')
-      response.writeHead(status, { ...(offer !== null && { 'payment-required': offer }), 'retry-after': '1' })
-      response.end(await answer.text())
+      response.writeHead(seen.length === 2 ? 503 : status, { ...headers, 'retry-after': '1' }).end(text)
     })
-    try {
-      const { answer } = await buyAttestation({ gateway: impatient.url, tokenId: 1n, account, most: price })
-      assert.ok(verifyAttestation(answer, { signer: world.signer.address, tokenId: 1n }).ok)
-      assert.equal(new Set(seen).size, 1)
-      assert.equal(seen.length, 3)
-      assert.equal((await world.balance()) - before_, price)
-    } finally {
-      impatient.close()
-    }
+    const { answer } = await buyAttestation({ gateway: impatient.url, tokenId: 1n, account, most: price })
+    assert.ok(verifyAttestation(answer, { signer: world.signer.address, tokenId: 1n }).ok)
+    assert.equal(new Set(seen).size, 1)
+    assert.equal(seen.length, 3)
+    assert.equal((await world.balance()) - before_, price)
   })
+
+  /** Buys from a gateway that answers payments with these in turn, or cuts the connection. Returns what the buyer reads. */
+  async function readFrom(
+    answers: readonly (ErrorAnswer | undefined)[],
+    buyer: { account: PrivateKeyAccount; retryMs?: number },
+  ) {
+    let paid = 0
+    await using down = await standIn(async (request, response) => {
+      if (!isPaid(request)) return void response.writeHead(402).end(JSON.stringify(offerOf(v1Terms)))
+      const answer = answers[Math.min(paid++, answers.length - 1)]
+      if (answer === undefined) return void response.destroy()
+      response.writeHead(answer.status, { 'retry-after': '1' }).end(JSON.stringify(answer))
+    })
+    return await buyAttestation({ gateway: down.url, tokenId: 1n, most: price, ...buyer }).then(
+      () => 'bought',
+      ({ message }: Error) => message,
+    )
+  }
 
   it('says that nothing was charged or bought only where no answer leaves it open', async () => {
     const account = await world.payer()
@@ -226,20 +217,7 @@ describe('touchstone pay', () => {
     await Promise.all(cases.map(([answers, charged]) => check(answers, charged)))
 
     async function check(answers: readonly (ErrorAnswer | undefined)[], charged: boolean): Promise<void> {
-      let paid = 0
-      const gatewayDown = await standIn(async (request, response) => {
-        if (request.headers['payment-signature'] === undefined && request.headers['x-payment'] === undefined)
-          return void response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [v1Terms] }))
-        const answer = answers[Math.min(paid++, answers.length - 1)]
-        if (answer === undefined) return void response.destroy()
-        response.writeHead(answer.status, { 'retry-after': '1' }).end(JSON.stringify(answer))
-      })
-      const retryMs = (answers.length - 1) * 5_000
-      const said = await buyAttestation({ gateway: gatewayDown.url, tokenId: 1n, account, most: price, retryMs }).then(
-        () => 'bought',
-        ({ message }: Error) => message,
-      )
-      gatewayDown.close()
+      const said = await readFrom(answers, { account, retryMs: (answers.length - 1) * 5_000 })
       const last = answers.at(-1)
       assert.ok(said.includes(`${last?.status} ${last?.error}`), said)
       const claims = [/Nothing was (charged|bought)/.test(said), /charged once or not at all/.test(said)]
@@ -250,23 +228,10 @@ describe('touchstone pay', () => {
   it('says of a payment that expired while no answer was final what the gateway said meanwhile', async () => {
     const account = await world.payer()
     const { ledger_unavailable: unavailable, authorization_expired: expired } = errors
-    const saidAfter = async (answers: readonly ErrorAnswer[]) => {
-      let paid = 0
-      const gatewayDown = await standIn(async (request, response) => {
-        if (request.headers['payment-signature'] === undefined && request.headers['x-payment'] === undefined)
-          return void response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [v1Terms] }))
-        const answer = answers[paid++]
-        response.writeHead(answer?.status ?? 500, { 'retry-after': '1' }).end(JSON.stringify(answer))
-      })
-      const buying = buyAttestation({ gateway: gatewayDown.url, tokenId: 1n, account, most: price })
-      const said = await buying.then(
-        () => 'bought',
-        ({ message }: Error) => message,
-      )
-      gatewayDown.close()
-      return said
-    }
-    const [waited, asked] = await Promise.all([saidAfter([unavailable, expired]), saidAfter([expired])])
+    const [waited, asked] = await Promise.all([
+      readFrom([unavailable, expired], { account }),
+      readFrom([expired], { account }),
+    ])
     assert.match(waited, /^Nothing was bought: .* 503 ledger_unavailable/)
     assert.doesNotMatch(waited, /clock/)
     assert.match(asked, /Compare your clock/)
@@ -274,7 +239,7 @@ describe('touchstone pay', () => {
 
   it('trusts no gateway: not its texts, not its terms', async () => {
     const account = await world.payer()
-    const evil = await standIn(async (_request, response) => {
+    await using evil = await standIn(async (_request, response) => {
       response.writeHead(500).end(JSON.stringify({ error: '\u001b[31mpay\u202e', message: `${'x'.repeat(9_999)}` }))
     })
     const buy = () => buyAttestation({ gateway: evil.url, tokenId: 1n, account, most: price, retryMs: 100 })
@@ -282,27 +247,22 @@ describe('touchstone pay', () => {
       assert.match(error.message, /offers no attestation: 500 /)
       return error.message.length < 400 && !/\p{C}/u.test(error.message)
     })
-    evil.close()
 
     const offers: [offer: unknown, sentence: RegExp][] = [
-      [{ x402Version: 1, accepts: [] }, /offers nothing that this command can pay/],
-      [{ x402Version: 1, accepts: [{ ...v1Terms, network: 'base' }] }, /offers nothing that this command can pay/],
-      [
-        { x402Version: 1, accepts: [{ ...v1Terms, maxAmountRequired: '-5' }] },
-        /offers nothing that this command can pay/,
-      ],
-      [{ x402Version: 1, accepts: [{ ...v1Terms, maxAmountRequired: '10001' }] }, /The price is 0\.010001 USDC/],
-      [{ x402Version: 1, accepts: [{ ...v1Terms, asset: payTo }] }, /cannot be paid/],
+      [offerOf(), /offers nothing that this command can pay/],
+      [offerOf({ ...v1Terms, network: 'base' }), /offers nothing that this command can pay/],
+      [offerOf({ ...v1Terms, maxAmountRequired: '-5' }), /offers nothing that this command can pay/],
+      [offerOf({ ...v1Terms, maxAmountRequired: '10001' }), /The price is 0\.010001 USDC/],
+      [offerOf({ ...v1Terms, asset: payTo }), /cannot be paid/],
       ['nonsense', /offers nothing that this command can pay/],
     ]
     for (const [offer, sentence] of offers) {
-      const seller = await standIn(async (request, response) => {
+      await using seller = await standIn(async (request, response) => {
         assert.equal(request.headers['x-payment'], undefined)
         response.writeHead(402).end(JSON.stringify(offer))
       })
       const buying = buyAttestation({ gateway: seller.url, tokenId: 1n, account, most: price, retryMs: 100 })
       await assert.rejects(buying, sentence)
-      seller.close()
     }
   })
 })
@@ -323,20 +283,35 @@ const v1Terms = {
 type ErrorAnswer = { readonly status: number; readonly error: string }
 type Answering = (request: IncomingMessage, response: ServerResponse, body: string) => Promise<void>
 
+const offerOf = (...accepts: object[]) => ({ x402Version: 1, accepts })
+
+const paymentOf = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    ['payment-signature', 'x-payment'].flatMap((name) => {
+      const value = headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }),
+  )
+const isPaid = (request: IncomingMessage): boolean => Object.keys(paymentOf(request)).length > 0
+
+/** Sends a request with its payment on to a gateway. Of the headers of the answer, it keeps the offer. */
+async function passOn(request: IncomingMessage, { url }: Opened, body: string) {
+  const answer = await fetch(`${url}${request.url}`, {
+    method: request.method ?? 'GET',
+    headers: { 'content-type': 'application/json', ...paymentOf(request) },
+    ...(body !== '' && { body }),
+  })
+  const offer = answer.headers.get('payment-required')
+  const headers = offer === null ? {} : { 'payment-required': offer }
+  return { status: answer.status, headers, text: await answer.text() }
+}
+
 /** A host that answers as a test wants. */
-async function standIn(answer: Answering): Promise<{ url: URL; close: () => void }> {
-  const server = createServer((request, response) => {
+async function standIn(answer: Answering) {
+  const { url, close } = await serve((request, response) => {
     let body = ''
     request.on('data', (chunk: Buffer) => (body += chunk.toString()))
     request.on('end', () => void answer(request, response, body).catch(() => response.destroy()))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
-  return {
-    url,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  return { url: new URL(url), [Symbol.asyncDispose]: close }
 }

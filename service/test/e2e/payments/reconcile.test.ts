@@ -12,8 +12,9 @@ import { readContract } from '../../support/contract.ts'
 import { hiddenLogs } from '../../support/fault-rpc.ts'
 import { startFacilitator } from '../../support/payments/facilitator.ts'
 import { openSale } from '../../support/payments/gateway.ts'
+import { deadProcess } from '../../support/payments/ledger.ts'
 import { until } from '../../support/wait.ts'
-import { asset, buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, keyOf, price, sign } from '../../support/payments/buyer.ts'
 import type { Answered, SignedPayment } from '../../support/payments/buyer.ts'
 
 const { world, token, payer, charged } = await openSale()
@@ -32,8 +33,6 @@ const interrupted = (between: () => Promise<unknown>) =>
     },
   })
 
-const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
-
 /** A proof that no gateway of these tests signs: the example of the OpenAPI document. */
 const { payment: _paid, ...proof } = readContract(readOpenApi()).exampleOf('Attestation')
 
@@ -51,13 +50,23 @@ async function stored(
   const body = parseOrder(JSON.stringify({ assetId: String(token) }))
   assert.equal(body.kind, 'order')
   const requestHash = body.kind === 'order' ? body.order.requestHash : ''
-  const lower = { ...payment, from: payment.from.toLowerCase() as `0x${string}` }
-  const key = { payer: lower.from, nonce: payment.nonce }
+  const key = keyOf(payment)
   const fromBlock = BigInt((await world.rpc('eth_blockNumber')) as string)
-  const row = { ...key, tokenId: token, requestHash, payment: lower, proof: JSON.stringify(proof), fromBlock }
+  const row = {
+    ...key,
+    tokenId: token,
+    requestHash,
+    payment: { ...payment, from: key.payer },
+    proof: JSON.stringify(proof),
+    fromBlock,
+  }
   assert.ok(await ledger.insert(row))
   return key
 }
+
+/** Changes the row of a payment; the values are $2 and those after it. */
+const change = (nonce: Hex, set: string, ...values: readonly unknown[]) =>
+  world.database.query(`update payment set ${set} where nonce = $1`, [hexToBytes(nonce), ...values])
 
 /** A ledger that adopts what a buyer asks for only. */
 const onDemand = {
@@ -177,7 +186,7 @@ describe('after a crash', () => {
       hash: nonce,
     }))
     await world.database.query(`update settlement set holder = 0 where hashes = array[$1::bytea]`, [hexToBytes(nonce)])
-    await world.database.query(`update payment set payload = '{' where nonce = $1`, [hexToBytes(nonce)])
+    await change(nonce, `payload = '{'`)
     const gateway = await world.open()
     await gateway.reconcile()
     assert.ok(world.lines.some((line) => line.includes('a payment of the ledger cannot be read')))
@@ -200,8 +209,7 @@ describe('after a crash', () => {
   })
 
   /** Moves the block from which a payment counts, as a reorganisation moves the transfer. */
-  const setFromBlock = (nonce: Hex, ahead: bigint) =>
-    world.database.query('update payment set from_block = from_block + $1 where nonce = $2', [ahead, hexToBytes(nonce)])
+  const setFromBlock = (nonce: Hex, ahead: bigint) => change(nonce, 'from_block = from_block + $2', ahead)
 
   for (const isLate of [false, true])
     it(`of an own transfer that a reorganisation put into an earlier block: the proof, charged once${isLate ? ', also where its transaction was stored after the row was read' : ''}`, async () => {
@@ -210,11 +218,7 @@ describe('after a crash', () => {
       const { transactionHash } = await world.submit(payment)
       await world.mine()
       await setFromBlock(key.nonce, 2n)
-      const link = () =>
-        world.database.query('update payment set tx_hash = $1 where nonce = $2', [
-          hexToBytes(transactionHash),
-          hexToBytes(key.nonce),
-        ])
+      const link = () => change(key.nonce, 'tx_hash = $2', hexToBytes(transactionHash))
       if (!isLate) await link()
       const adopt: typeof onDemand.adopt = async (...args) => {
         const rows = await onDemand.adopt(...args)
@@ -236,9 +240,7 @@ describe('after a crash', () => {
       raw: '0x02',
       hash: transactionHash,
     }))
-    await world.database.query(`update payment set created_at = created_at + interval '1 hour' where nonce = $1`, [
-      hexToBytes(key.nonce),
-    ])
+    await change(key.nonce, `created_at = created_at + interval '1 hour'`)
     const gateway = await world.open({ ledger: onDemand })
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
@@ -282,10 +284,8 @@ describe('after a crash', () => {
       await world.mine()
       await setFromBlock(key.nonce, 5n)
       const { timestamp } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp: Hex }
-      await world.database.query(
-        `update payment set tx_hash = $1, created_at = to_timestamp($2::float8) + interval '2 minutes' where nonce = $3`,
-        [isNamed ? hexToBytes(transactionHash) : null, Number(timestamp), hexToBytes(key.nonce)],
-      )
+      const set = `tx_hash = $2, created_at = to_timestamp($3::float8) + interval '2 minutes'`
+      await change(key.nonce, set, isNamed ? hexToBytes(transactionHash) : null, Number(timestamp))
       await using gateway = await world.open({ facilitator: { url: facilitator.url }, ledger: onDemand })
       const answer = await buySettled(gateway.url, token, payment)
       assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
