@@ -127,12 +127,11 @@ for (const { name, open, skip } of testDatabases())
         [80n, 80, 3],
         [70n, 77, 0],
       ]) {
-        const other = await startGraphql(database, {
+        await using other = await startGraphql(database, {
           chainStatus: async () => ({ head: head as bigint, isFaulty: true }),
         })
         const { data: found } = await other.ask(query)
         assert.deepEqual(found, { _meta: { ...compared, head: seen, lagBlocks, hasErrors: true } })
-        await other.end()
       }
     })
 
@@ -145,11 +144,10 @@ for (const { name, open, skip } of testDatabases())
         if (of === 'meta') done.push(of)
         return rows
       }
-      const other = await startGraphql({ ...database, query })
+      await using other = await startGraphql({ ...database, query })
       const { errors } = await other.ask(
         'query { products { edges { node { id } } } product(id: 1) { id } ...meta } fragment meta on Query { _meta { block { number } } }',
       )
-      await other.end()
       assert.deepEqual([errors, done], [[], ['meta', 'list', 'list']])
     })
 

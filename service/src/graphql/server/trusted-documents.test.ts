@@ -90,7 +90,7 @@ describe('trusted documents', () => {
   })
 
   it('need a service that keeps them', async () => {
-    const open = await startGraphql(database)
+    await using open = await startGraphql(database)
     const errorOf = async (body: object) => {
       const response = await fetch(`${open.url}/graphql`, {
         method: 'POST',
@@ -107,7 +107,6 @@ describe('trusted documents', () => {
       )
     }
     assert.equal((await open.ask(other)).errors.length, 0)
-    await open.end()
   })
 })
 

@@ -219,48 +219,40 @@ describe('the GraphQL host', () => {
     const { text, hash } = newApiKey()
     keepSecret(text)
     await graphql.keys.create({ hash, name: 'office', scopes: ['read'], networks: ['192.0.2.0/24'] })
-    const proxied = await startGraphql(database, { host: { clientAddress: clientAddresses(['127.0.0.1']) } })
-    try {
-      const statuses = []
-      for (const { url } of [graphql, proxied])
-        for (const from of ['192.0.2.9', '192.0.3.9']) {
-          const headers = {
-            Authorization: `Bearer ${text}`,
-            'Content-Type': 'application/json',
-            'X-Forwarded-For': from,
-          }
-          const answer = await fetch(`${url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' })
-          const { errors } = (await answer.json()) as { errors?: { extensions: { code: string } }[] }
-          statuses.push([answer.status, errors?.[0]?.extensions.code])
+    await using proxied = await startGraphql(database, { host: { clientAddress: clientAddresses(['127.0.0.1']) } })
+    const statuses = []
+    for (const { url } of [graphql, proxied])
+      for (const from of ['192.0.2.9', '192.0.3.9']) {
+        const headers = {
+          Authorization: `Bearer ${text}`,
+          'Content-Type': 'application/json',
+          'X-Forwarded-For': from,
         }
-      const refused = [403, 'FORBIDDEN']
-      assert.deepEqual(statuses, [refused, refused, [200, undefined], refused])
-    } finally {
-      await proxied.end()
-    }
+        const answer = await fetch(`${url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' })
+        const { errors } = (await answer.json()) as { errors?: { extensions: { code: string } }[] }
+        statuses.push([answer.status, errors?.[0]?.extensions.code])
+      }
+    const refused = [403, 'FORBIDDEN']
+    assert.deepEqual(statuses, [refused, refused, [200, undefined], refused])
   })
 
   it('counts requests by key and returns the window', async () => {
-    const limited = await startGraphql(database, { host: { limiter: createRateLimiter({ limit: 2 }) } })
-    try {
-      const { text: other } = await limited.newKey()
-      const statuses = []
-      for (let n = 0; n < 3; n += 1) statuses.push(await limited.ask('{ __typename }'))
-      assert.deepEqual(
-        statuses.map(({ status }) => status),
-        [200, 200, 429],
-      )
-      assert.deepEqual(
-        statuses.map(({ headers }) => headers.get('x-ratelimit-remaining')),
-        ['1', '0', '0'],
-      )
-      const last = statuses[2]
-      assert.equal(last?.errors[0]?.extensions['code'], 'RATE_LIMITED')
-      assert.match(last.headers.get('retry-after') ?? '', /^\d+$/)
-      assert.equal((await limited.ask('{ __typename }', {}, other)).status, 200)
-    } finally {
-      await limited.end()
-    }
+    await using limited = await startGraphql(database, { host: { limiter: createRateLimiter({ limit: 2 }) } })
+    const { text: other } = await limited.newKey()
+    const statuses = []
+    for (let n = 0; n < 3; n += 1) statuses.push(await limited.ask('{ __typename }'))
+    assert.deepEqual(
+      statuses.map(({ status }) => status),
+      [200, 200, 429],
+    )
+    assert.deepEqual(
+      statuses.map(({ headers }) => headers.get('x-ratelimit-remaining')),
+      ['1', '0', '0'],
+    )
+    const last = statuses[2]
+    assert.equal(last?.errors[0]?.extensions['code'], 'RATE_LIMITED')
+    assert.match(last.headers.get('retry-after') ?? '', /^\d+$/)
+    assert.equal((await limited.ask('{ __typename }', {}, other)).status, 200)
   })
 
   it('writes no key to its log', () => {

@@ -107,6 +107,12 @@ export async function startGraphql(
   }
   const { text: key } = await newKey()
 
+  async function end() {
+    keepLog(lines)
+    await connections.close()
+    await server.close(200)
+  }
+
   return {
     url,
     key,
@@ -126,10 +132,7 @@ export async function startGraphql(
       const { data, errors = [] } = (await response.json()) as Partial<Answer>
       return { status: response.status, headers: response.headers, data, errors }
     },
-    async end() {
-      keepLog(lines)
-      await connections.close()
-      await server.close(200)
-    },
+    end,
+    [Symbol.asyncDispose]: end,
   }
 }

@@ -2,9 +2,6 @@
  * Subscriptions over a database of their own, for tests. There are stock clients of WebSockets and event streams in front, events by SQL
  * behind.
  */
-import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { createClient as createStreamClient } from 'graphql-sse'
 import { createClient, type Client } from 'graphql-ws'
 import { WebSocket } from 'ws'
@@ -22,6 +19,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { outboxChannel, outboxStore } from '../../../src/index/outbox.ts'
 import { keepLog } from '../evidence.ts'
+import { serve } from '../http.ts'
 import { startGraphql } from './host.ts'
 
 /** The verifier that the events name, with the capitals of EIP-55. */
@@ -89,9 +87,9 @@ export async function startSockets(
     log,
     ...options,
   })
-  const server = createServer((_request, response) => response.end()).on('upgrade', onUpgrade)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`
+  const { server, port } = await serve((_request, response) => response.end())
+  server.on('upgrade', onUpgrade)
+  const url = `ws://127.0.0.1:${port}/graphql`
   const clients: Client[] = []
 
   async function close() {
