@@ -160,7 +160,7 @@ export function createPaymentChain({
   /** Returns why the token would reject this authorization now; undefined if it would accept it. */
   async function rejectionReason(payment: Payment): Promise<RejectionReason | undefined> {
     const { from, value, nonce } = payment
-    const [report] = await simulateBatch(pending, [executionOf(payment, asset)], undefined)
+    const [report] = await simulateBatch(pending, [executionOf(payment, asset)])
     if (report?.ok === true) return undefined
     // Read afterwards, because money that is spent meanwhile stays spent.
     const used = await readContract(pending, { ...token, functionName: 'authorizationState', args: [from, nonce] })
@@ -193,7 +193,7 @@ export function createPaymentChain({
     async acceptsSignature(account: Hex, hash: Hex, signature: Hex): Promise<boolean> {
       const data = encodeFunctionData({ abi: walletAbi, args: [hash, signature] })
       // Nodes name an invalid instruction or too little gas in different ways. The report of a batch does not depend on that.
-      const [report] = await simulateBatch(pending, [{ target: account, gasLimit: walletGas, data }], undefined)
+      const [report] = await simulateBatch(pending, [{ target: account, gasLimit: walletGas, data }])
       return report?.ok === true && report.word === '0x1626ba7e'.padEnd(66, '0')
     },
     hasCode: (account: Hex) => hasCode(rpc, account),

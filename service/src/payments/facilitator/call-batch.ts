@@ -44,11 +44,11 @@ export function encodeBatch(calls: readonly Call[], report: boolean): Hex {
 /** The sender and the fees of the transaction that is simulated, because a contract can distinguish a call without fees. */
 type Simulation = { readonly from: Hex; readonly fees: Fees }
 
-/** Runs the calls at `at` without a transaction. Throws what `rpc` throws, and for an answer of another length. */
+/** Runs the calls in the pending block without a transaction. Throws what `rpc` throws, and for an answer of another length. */
 export async function simulateBatch(
   rpc: RpcClient,
   calls: readonly Call[],
-  simulation: Simulation | undefined,
+  simulation?: Simulation,
 ): Promise<CallReport[]> {
   const data = encodeBatch(calls, true)
   const call = {

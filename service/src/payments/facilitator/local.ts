@@ -82,7 +82,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       { target: from, gasLimit: 0, data: '0x' } as Call,
       ...(calls[index] ?? []),
     ])
-    const reports = await simulateBatch(rpc, all, undefined)
+    const reports = await simulateBatch(rpc, all)
     let at = 0
     return payments.map((payment, index) => {
       const own = reports.slice(at, (at += 1 + (calls[index]?.length ?? 0)))
@@ -150,7 +150,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     },
 
     async execute(call) {
-      const [report] = await simulateBatch(rpc, [{ ...call, gasLimit: maxCallGas }], undefined)
+      const [report] = await simulateBatch(rpc, [{ ...call, gasLimit: maxCallGas }])
       if (report?.ok !== true) return 'rejected'
       const { timestamp } = await chain.heads.head()
       const gasLimit = withMargin(report.gasUsed)
