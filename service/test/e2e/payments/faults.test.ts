@@ -12,7 +12,7 @@ import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import { testFolder } from '../../support/folder.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { buy, buySettled, healthOf, post, price, sign } from '../../support/payments/buyer.ts'
+import { buy, buySettled, codesOf, healthOf, post, price, sign } from '../../support/payments/buyer.ts'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
 import { until } from '../../support/wait.ts'
 import type { Fault } from '../../support/fault-rpc.ts'
@@ -107,8 +107,7 @@ describe('the provider of payments fails while it settles', () => {
       const gateway = await world.open()
       await world.rpc('anvil_setBalance', [address, toHex(gas * BigInt((await world.rpc('eth_gasPrice')) as Hex))])
       try {
-        const answer = await post(gateway.url, {})
-        assert.deepEqual([answer.status, answer.body.error], [status, error])
+        assert.deepEqual(codesOf(await post(gateway.url, {})), [status, error])
       } finally {
         await world.rpc('anvil_setBalance', [address, rich])
       }
@@ -147,8 +146,7 @@ describe('the keys', () => {
     await gateway.check()
     const { attestation_signer: address, status, checks } = await healthOf(gateway.url)
     assert.deepEqual([address, status, checks['signer']?.ok], [null, 'degraded', false])
-    const refused = await buy(gateway.url, token, await sign(payer))
-    assert.deepEqual([refused.status, refused.body.error], [503, 'signer_unavailable'])
+    assert.deepEqual(codesOf(await buy(gateway.url, token, await sign(payer))), [503, 'signer_unavailable'])
     assert.equal(await charged(), 0n)
   })
 
@@ -253,7 +251,7 @@ describe('the self-check', () => {
     world.payFaults.set('other-chain')
     await gateway.check()
     const refused = await buy(gateway.url, token, payment)
-    assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
+    assert.deepEqual(codesOf(refused), [503, 'not_ready'])
     assert.doesNotMatch(String(refused.body['message']), /nothing was charged/i)
     await world.heal()
     await gateway.check()
@@ -265,8 +263,7 @@ describe('the self-check', () => {
     world.payFaults.set('other-chain')
     await using gateway = await world.open()
     const payment = await sign(payer)
-    const refused = await buy(gateway.url, token, payment)
-    assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
+    assert.deepEqual(codesOf(await buy(gateway.url, token, payment)), [503, 'not_ready'])
     const { status, checks } = await healthOf(gateway.url)
     assert.deepEqual([status, checks['chain']?.ok], ['not_ready', false])
     await world.heal()
@@ -325,7 +322,7 @@ describe('a remote facilitator', () => {
     assert.equal((await buy(remote.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
     const poor = await buy(remote.url, token, await sign(await world.payer(0n)))
-    assert.deepEqual([poor.status, poor.body.error], [402, 'insufficient_funds'])
+    assert.deepEqual(codesOf(poor), [402, 'insufficient_funds'])
     facilitator.set('status500', 'supported')
     await using degraded = await world.open({ facilitator: { url: facilitator.url } })
     assert.equal((await healthOf(degraded.url)).status, 'degraded')
@@ -335,8 +332,7 @@ describe('a remote facilitator', () => {
     it(`${name} on verify: 503 payment_unavailable, and the same header pays later`, async () => {
       const payment = await longLived()
       facilitator.set(name, 'verify')
-      const answer = await buy(remote.url, token, payment)
-      assert.deepEqual([answer.status, answer.body.error], [503, 'payment_unavailable'])
+      assert.deepEqual(codesOf(await buy(remote.url, token, payment)), [503, 'payment_unavailable'])
       assert.equal(await charged(), 0n)
       facilitator.set('none')
       assert.equal((await buy(remote.url, token, payment)).status, 200)
@@ -350,7 +346,7 @@ describe('a remote facilitator', () => {
       facilitator.set(name, 'settle')
       const answer = await buy(seller.url, token, payment)
       if (name === 'lost') assert.equal(answer.status, 200)
-      else assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
+      else assert.deepEqual(codesOf(answer), [503, 'settlement_pending'])
       facilitator.set('none')
       assert.equal((await buy(remote.url, token, payment)).status, 200)
       assert.equal(await charged(), price)
@@ -366,8 +362,7 @@ describe('a remote facilitator', () => {
     const seller = await world.open({ facilitator: { url: demanding.url, headersFile } })
     try {
       const payment = await longLived()
-      const missing = await buy(seller.url, token, payment)
-      assert.deepEqual([missing.status, missing.body.error], [503, 'payment_unavailable'])
+      assert.deepEqual(codesOf(await buy(seller.url, token, payment)), [503, 'payment_unavailable'])
       await write('Bearer other-secret')
       assert.equal((await buy(seller.url, token, payment)).body.error, 'payment_unavailable')
       await write(demanded)
@@ -385,8 +380,7 @@ describe('a remote facilitator', () => {
   it('that blames the buyer while the provider serves another chain: 503', async () => {
     const payment = await sign(await world.payer(0n))
     world.payFaults.set('other-chain')
-    const answer = await buy(remote.url, token, payment)
-    assert.deepEqual([answer.status, answer.body.error], [503, 'payment_unavailable'])
+    assert.deepEqual(codesOf(await buy(remote.url, token, payment)), [503, 'payment_unavailable'])
   })
 })
 

@@ -9,6 +9,7 @@ import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import {
   acceptedV2,
+  codesOf,
   headerV2,
   post,
   price,
@@ -39,8 +40,6 @@ async function settled(...[payment, id, where]: Parameters<typeof send>): Promis
   await until(async () => answer.status < 502 || (answer = await send(payment, id, where)).status < 502)
   return answer
 }
-
-const errorOf = ({ status, body }: Answered) => [status, body.error]
 
 describe('the extension payment-identifier', () => {
   it('is announced with its schema, and asks for no id', async () => {
@@ -84,7 +83,7 @@ describe('the extension payment-identifier', () => {
       { extensions: { 'payment-identifier': 'x' } },
     ]) {
       const answer = await post(gateway.url, { assetId: String(token) }, headerV2(await sign(payer), acceptedV2, more))
-      assert.deepEqual(errorOf(answer), [400, 'invalid_payment_identifier'], JSON.stringify(more))
+      assert.deepEqual(codesOf(answer), [400, 'invalid_payment_identifier'], JSON.stringify(more))
     }
     assert.equal(await charged(), 0n)
   })
@@ -94,7 +93,7 @@ describe('a second payment with the same id', () => {
   it('gets the stored answer, byte for byte, and is not executed', async () => {
     const id = newId()
     const first = await settled(await sign(payer), id)
-    assert.deepEqual(errorOf(first), [200, undefined])
+    assert.deepEqual(codesOf(first), [200, undefined])
     const again = await send(await sign(payer), id)
     assert.equal(again.text, first.text)
     for (const name of ['payment-response', 'x-payment-response'])
@@ -107,7 +106,7 @@ describe('a second payment with the same id', () => {
     assert.equal((await settled(await sign(payer), id)).status, 200)
     const other = await world.mint()
     for (const where of [{ assetId: other }, { more: { eas: true } }])
-      assert.deepEqual(errorOf(await send(await sign(payer), id, where)), [409, 'payment_identifier_used'])
+      assert.deepEqual(codesOf(await send(await sign(payer), id, where)), [409, 'payment_identifier_used'])
     assert.equal(await charged(), price)
   })
 
@@ -126,9 +125,9 @@ describe('a second payment with the same id', () => {
     const id = newId()
     assert.equal((await settled(await sign(payer), id)).status, 200)
     const forged = await sign(await world.payer(0n), { from: payer.address })
-    assert.deepEqual(errorOf(await send(forged, id)), [402, 'invalid_signature'])
+    assert.deepEqual(codesOf(await send(forged, id)), [402, 'invalid_signature'])
     const elsewhere = await sign(payer, { to: world.signer.address })
-    assert.deepEqual(errorOf(await send(elsewhere, id)), [402, 'recipient_mismatch'])
+    assert.deepEqual(codesOf(await send(elsewhere, id)), [402, 'recipient_mismatch'])
     assert.equal(await charged(), price)
   })
 
@@ -146,7 +145,7 @@ describe('a second payment with the same id', () => {
   it('is executed where the first one was refused', async () => {
     const id = newId()
     const poor = await world.payer(0n)
-    assert.deepEqual(errorOf(await send(await sign(poor), id)), [402, 'insufficient_funds'])
+    assert.deepEqual(codesOf(await send(await sign(poor), id)), [402, 'insufficient_funds'])
     await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address: poor.address, amount: price }] })
     assert.equal((await settled(await sign(poor), id)).status, 200)
     assert.equal(await charged(), price)

@@ -4,7 +4,7 @@ import { afterEach, before, describe, it } from 'node:test'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import { channelContract } from '../../../src/payments/channels/channel.ts'
-import { buy, buySettled, price, sign, type Answered, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buy, buySettled, codesOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelOf,
@@ -24,7 +24,6 @@ const another = await world.mint()
 afterEach(() => world.heal())
 
 const connectionLost = () => Promise.reject(new Error('connection terminated'))
-const codeOf = ({ status, body }: Answered) => [status, body.error]
 const pending = [503, 'settlement_pending']
 
 describe('a payment that another process stores after the look into the ledger', () => {
@@ -32,7 +31,7 @@ describe('a payment that another process stores after the look into the ledger',
   async function store(payment: SignedPayment): Promise<void> {
     const insert: Ledger['insert'] = (row) => world.store.insert(row).then(connectionLost)
     const killed = await world.open({ ledger: { ...world.store, insert, release: connectionLost } })
-    assert.deepEqual(codeOf(await buy(killed.url, token, payment)), pending)
+    assert.deepEqual(codesOf(await buy(killed.url, token, payment)), pending)
     await killed.close()
     await world.database.query(
       `update payment set claimed_until = claimed_until - interval '11 s' where state = 'settling'`,
@@ -66,7 +65,7 @@ describe('a payment that another process stores after the look into the ledger',
       await store(payment)
       fails()
       const answer = await buy(late.url, token, payment)
-      if (answer.status !== 200) assert.deepEqual(codeOf(answer), pending)
+      if (answer.status !== 200) assert.deepEqual(codesOf(answer), pending)
       await world.heal()
       assert.equal((await buySettled(late.url, token, payment)).status, 200)
       assert.equal(await charged(), price)
@@ -98,9 +97,9 @@ describe('a payment channel whose provider fails', () => {
     const { gateway, own, channel, state } = await open()
     const payload = await depositPayload(own, channel)
     state.isBroken = (method, isOfChannels) => state.isMined && method === 'eth_call' && isOfChannels
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, payload)), pending)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, payload)), pending)
     state.isBroken = () => true
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, payload)), pending)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, payload)), pending)
     state.isBroken = () => false
     assert.equal((await buyThrough(gateway.url, token, payload)).status, 200)
     assert.equal(await world.balance(own.address), deposit)
@@ -114,11 +113,11 @@ describe('a payment channel whose provider fails', () => {
     const voucher = await voucherPayload(own, channel, price)
     await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
     state.isBroken = () => true
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, another, voucher)), pending)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, another, voucher)), pending)
     await world.ageSettled()
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, voucher)), pending)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, voucher)), pending)
     state.isBroken = () => false
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, voucher)), [402, 'payment_already_used'])
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, voucher)), [402, 'payment_already_used'])
     await gateway.close()
   })
 

@@ -5,7 +5,7 @@ import { decodePaymentResponseHeader } from '@x402/fetch'
 import { generatePrivateKey } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
-import { price, type Answered } from '../../support/payments/buyer.ts'
+import { codesOf, price, type Answered } from '../../support/payments/buyer.ts'
 import { buyThrough, channelOf, installChannels, openChannel, voucherPayload } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
@@ -13,7 +13,6 @@ import { newPayment } from '../../support/payments/ledger.ts'
 import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
-const codeOf = ({ status, body }: Answered) => [status, body.error]
 /** Returns what a stock client reads of a sale: the price that it cost, and the sum of the channel. */
 function chargeOf({ headers }: Answered): readonly unknown[] {
   const receipt = decodePaymentResponseHeader(headers.get('PAYMENT-RESPONSE') ?? '')
@@ -50,7 +49,7 @@ describe('a voucher', () => {
   it('of an hour ago brings its proof where that was not delivered, and not where it was', async () => {
     const { voucher, bought, key, charged } = await newChannel()
     await world.ageSettled()
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, await voucher(price))), used)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, await voucher(price))), used)
     await world.store.setUndelivered(key, true)
     const again = await buyThrough(gateway.url, token, await voucher(price))
     assert.deepEqual([again.status, again.text, await charged()], [200, bought.text, price])
@@ -59,9 +58,9 @@ describe('a voucher', () => {
   it('of an hour ago marks no proof when it comes for another request', async () => {
     const { voucher, isMarked } = await newChannel()
     await world.ageSettled()
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, another, await voucher(price))), used)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, another, await voucher(price))), used)
     assert.equal(await isMarked(), false)
-    assert.deepEqual(codeOf(await buyThrough(gateway.url, token, await voucher(price))), used)
+    assert.deepEqual(codesOf(await buyThrough(gateway.url, token, await voucher(price))), used)
   })
 
   it('brings the purchase of its name, however old that is', async () => {
@@ -110,7 +109,7 @@ describe('a voucher', () => {
     const receiver = publishedAddresses[3]?.toLowerCase() as typeof own.receiver
     const elsewhere = channelOf(payer.address, authorizer.address, { receiver })
     const foreign = await buyThrough(gateway.url, token, await voucherPayload(payer, elsewhere, 2n * price))
-    assert.deepEqual(codeOf(foreign), [402, 'recipient_mismatch'])
+    assert.deepEqual(codesOf(foreign), [402, 'recipient_mismatch'])
     assert.equal(await isMarked(), true)
     const next = await buyThrough(gateway.url, token, await voucher(2n * price))
     assert.deepEqual([next.status, next.text, await charged()], [200, bought.text, price])

@@ -136,6 +136,9 @@ export async function healthOf(url: string): Promise<Health> {
   return (await response.json()) as Health
 }
 
+/** Returns the status of an answer, and the code of its error. */
+export const codesOf = ({ status, body }: Answered) => [status, body.error]
+
 export const buy = (url: string, assetId: bigint, payment: SignedPayment) =>
   post(url, { assetId: assetId.toString(), chain: 'base-sepolia' }, headerV1(payment))
 
