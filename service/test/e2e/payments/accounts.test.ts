@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import { buySettled, sign } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 
@@ -37,10 +37,9 @@ describe('several keys', () => {
 describe('the provider', () => {
   it('is never asked for its pending count, which nodes make in different ways', async () => {
     const asked: unknown[] = []
-    const plain = createRpcClient({ url: world.chainUrl })
     const rpc: RpcClient = (method, params, more) => {
       if (method === 'eth_getTransactionCount') asked.push(params?.[1])
-      return plain(method, params, more)
+      return world.provider(method, params, more)
     }
     await using gateway = await world.open({ rpc })
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
@@ -49,10 +48,9 @@ describe('the provider', () => {
 
   it('is asked nothing while nothing is sold, and once for each recent block by a check of reorganisations', async () => {
     let calls = 0
-    const plain = createRpcClient({ url: world.chainUrl })
     const rpc: RpcClient = (...call) => {
       calls += 1
-      return plain(...call)
+      return world.provider(...call)
     }
     await world.ageSettled()
     await using gateway = await world.open({ rpc })

@@ -4,7 +4,6 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
 import { encodeAbiParameters, encodeFunctionResult, parseAbiParameters, type PrivateKeyAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
 import { channelAbi, channelContract, depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
@@ -369,7 +368,6 @@ for (const { name, open, skip } of testDatabases())
 
     it('an answer that contradicts the contract is none', async () => {
       const { voucher } = await newChannel()
-      const rpc = createRpcClient({ url: world.chainUrl })
       const words = parseAbiParameters('uint256, uint256')
       const state = encodeAbiParameters(words, [deposit, deposit + 1n])
       const withdrawal = encodeAbiParameters(words, [0n, 0n])
@@ -377,7 +375,9 @@ for (const { name, open, skip } of testDatabases())
       await using misled = await world.open({
         ...world.through(authorizer),
         rpc: async (method, params = []) =>
-          method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract ? wrong : rpc(method, params),
+          method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract
+            ? wrong
+            : world.provider(method, params),
       })
       await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
       const refused = await buyThrough(misled.url, token, await voucher(2n * price))

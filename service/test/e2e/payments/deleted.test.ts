@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toHex } from 'viem'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import { asset, buy, buySettled, codesOf, keyOf, price, sign } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
@@ -29,10 +29,9 @@ async function openWatched(changed: Partial<Store>, more: Parameters<typeof worl
 
 /** Opens a gateway that can send nothing before `cheapen`, because fees are above the limit. */
 async function openWhileDear(changed: Partial<Store>) {
-  const plain = createRpcClient({ url: world.chainUrl })
   let isDear = true
   const rpc: RpcClient = async (method, params) => {
-    const answer = await plain(method, params)
+    const answer = await world.provider(method, params)
     return isDear && method === 'eth_maxPriorityFeePerGas' ? toHex(200n * 10n ** 9n) : answer
   }
   return { ...(await openWatched(changed, { rpc })), cheapen: () => (isDear = false) }
@@ -134,8 +133,7 @@ describe('a payment that was rejected without an answer', () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
     await setMoney(0n)
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     await until(() => isRejected)
     await setMoney(price)
     await until(async () => (await isIdle()) || looks > 1)

@@ -43,15 +43,10 @@ async function buyAndBreak(url: string, payment: SignedPayment, reached: () => b
 
 const isStored = (payment: SignedPayment) => async () => (await world.store.find(keyOf(payment))) !== undefined
 
-async function mineAgain(): Promise<void> {
-  await world.automine(true)
-  await world.mine()
-}
-
 /** Mines a payment once it is stored that its proof was not delivered. */
 async function mineUndelivered(): Promise<void> {
   await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
-  await mineAgain()
+  await world.mineAgain()
 }
 
 /** Commits the end of a mark, and loses the answer. */
@@ -88,11 +83,11 @@ describe('a stock client that is called again after 503 settlement_pending', () 
       const purchase = { url: gateway.url, key, tokenId: token }
       await world.automine(false)
       const first = await buyWith(client, purchase)
-      if (first === null) await mineAgain()
+      if (first === null) await world.mineAgain()
       if (first === null) return t.skip('the npm registry, which the client is installed from, does not answer')
       assert.deepEqual([first.status, first.body['error']], [503, 'settlement_pending'])
       assert.deepEqual([first.receipt['success'], first.receipt['payer']], [false, address])
-      await mineAgain()
+      await world.mineAgain()
       let last = first
       await until(async () => (last = (await buyWith(client, purchase)) ?? last).status !== 503)
       assert.equal(last.status, 200)
@@ -112,7 +107,7 @@ describe('touchstone pay', () => {
     }
     await world.automine(false)
     await assert.rejects(buyAttestation(purchase), /settlement_pending.*charged once or not at all/)
-    await mineAgain()
+    await world.mineAgain()
     const { answer } = await buyAttestation({ ...purchase, retryMs: 300_000 })
     assert.equal((answer as { assetId?: string }).assetId, String(token))
     await gateway.reconcile()
@@ -126,7 +121,7 @@ describe('a second payment for a proof that was not delivered', () => {
     for (let n = 0; n < 3; n += 1) {
       assert.deepEqual(codesOf(await buy(gateway.url, token, await sign(payer))), [503, 'settlement_pending'])
     }
-    await mineAgain()
+    await world.mineAgain()
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     await gateway.reconcile()
     assert.equal(await charged(), price)
@@ -139,7 +134,7 @@ describe('a second payment for a proof that was not delivered', () => {
     await using other = await world.open({ ledger: { ...world.store, adopt: async () => ((looks += 1), []) } })
     const sold = buy(other.url, token, await sign(payer))
     await until(() => looks >= 4)
-    await mineAgain()
+    await world.mineAgain()
     assert.equal((await sold).status, 200)
     assert.equal(await charged(), price)
   })
@@ -217,7 +212,7 @@ describe('a second payment for a proof that was not delivered', () => {
   it('is executed for another asset', async () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
-    await mineAgain()
+    await world.mineAgain()
     const other = await world.mint()
     const sold = await buySettled(gateway.url, other, await sign(payer))
     assert.deepEqual([sold.status, sold.body.assetId], [200, String(other)])
@@ -229,7 +224,7 @@ describe('a second payment for a proof that was not delivered', () => {
     await world.automine(false)
     const first = await sign(payer)
     assert.equal((await buy(gateway.url, token, first)).status, 503)
-    await mineAgain()
+    await world.mineAgain()
     await until(async () => (await charged()) === price)
     await until(async () => {
       const moved = await world.database.query(

@@ -197,8 +197,7 @@ describe('the stock client of the extension', () => {
     const first = await buyWith('@x402/axios', purchase)
     if (first === null) return t.skip('the npm registry, which the client is installed from, does not answer')
     assert.deepEqual([first.status, first.body['error']], [503, 'settlement_pending'])
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     let last = first
     await until(async () => (last = (await buyWith('@x402/axios', purchase)) ?? last).status === 200)
     assert.deepEqual(await buyWith('@x402/axios', purchase), last)

@@ -65,8 +65,7 @@ describe('the quotas of a client at the gateway', () => {
     for (let n = 0; n < 3; n += 1) {
       assert.deepEqual(codesOf(await buy(limited.url, token, payment)), [503, 'settlement_pending'])
     }
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     assert.equal((await buySettled(limited.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
   })

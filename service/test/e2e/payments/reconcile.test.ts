@@ -4,7 +4,7 @@ import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { createPaymentLedger } from '../../../src/payments/ledger/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
@@ -376,10 +376,9 @@ describe('a payment that was mined too late', () => {
   })
 
   it('does not block its payer, where no node took the transfer and one of nothing replaced it', async () => {
-    const plain = createRpcClient({ url: world.chainUrl })
     let refused = 0
     const rpc: RpcClient = async (method, params) => {
-      if (method !== 'eth_sendRawTransaction' || refused > 0) return plain(method, params)
+      if (method !== 'eth_sendRawTransaction' || refused > 0) return world.provider(method, params)
       refused += 1
       throw new Error('the provider does not answer')
     }

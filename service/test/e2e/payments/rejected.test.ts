@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { createBook } from '../../../src/payments/book.ts'
 import { hiddenLogs } from '../../support/fault-rpc.ts'
 import {
   asset,
@@ -26,7 +25,6 @@ afterEach(() => world.heal())
 const setMoney = (address: Hex, amount: bigint) => world.rpc('anvil_dealERC20', [address, asset, toHex(amount)])
 
 describe('a stranger submits it after its transfer has failed', () => {
-  const book = createBook(world.database, { chainId: 84532, asset })
   let poor: PrivateKeyAccount
   let payment: SignedPayment
   let gateway: Opened
@@ -38,8 +36,7 @@ describe('a stranger submits it after its transfer has failed', () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
     await setMoney(poor.address, 0n)
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     const failed = await buySettled(gateway.url, token, payment)
     assert.deepEqual(codesOf(failed), [402, 'insufficient_funds'])
     assert.equal((await status())['status'], 'rejected')
@@ -61,7 +58,7 @@ describe('a stranger submits it after its transfer has failed', () => {
     assert.equal(next.status, 200)
     assert.equal(next.text, (await buySettled(gateway.url, token, payment)).text)
     assert.equal(await charged(), price)
-    assert.equal((await book.find(payment.from, payment.nonce))?.outcome, 'settled')
+    assert.equal((await world.book.find(payment.from, payment.nonce))?.outcome, 'settled')
   }
 
   it('a repeat gets the proof, charged once', async () => {
@@ -80,7 +77,7 @@ describe('a stranger submits it after its transfer has failed', () => {
 
   it('the reconciliation finds it, so that the books have it', async () => {
     await gateway.reconcile()
-    assert.equal((await book.find(payment.from, payment.nonce))?.outcome, 'settled')
+    assert.equal((await world.book.find(payment.from, payment.nonce))?.outcome, 'settled')
     await assertPaidOnce()
   })
 

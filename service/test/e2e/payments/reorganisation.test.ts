@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes, toHex, type PrivateKeyAccount } from 'viem'
-import { createBook } from '../../../src/payments/book.ts'
 import {
   asset,
   buy,
@@ -36,7 +35,7 @@ async function lastSent(): Promise<Hex> {
 describe('a reorganisation', () => {
   /** Asserts that the book has the transfer where it is in the chain, with its gas. */
   async function assertBooked({ from, nonce }: SignedPayment): Promise<void> {
-    const row = await createBook(world.database, { chainId: 84532, asset }).find(from, nonce)
+    const row = await world.book.find(from, nonce)
     const receipt = await world.rpc('eth_getTransactionReceipt', [row?.transaction])
     const { blockNumber, blockHash } = (receipt ?? {}) as { blockNumber?: Hex; blockHash?: Hex }
     const [stored] = await world.database.query(
@@ -79,11 +78,10 @@ describe('a reorganisation', () => {
   })
 
   it('that removes a paid transfer for good: it is no revenue, and its status says so', async () => {
-    const book = createBook(world.database, { chainId: 84532, asset })
     await using gateway = await world.open()
     const [rich, payment] = await world.payer().then(async (rich) => [rich, await sign(rich)] as const)
     const settled = async (outcome: string) =>
-      (await book.report({}, ['outcome']))?.find(({ key }) => key[0] === outcome) ?? { payments: 0, units: 0n }
+      (await world.book.report({}, ['outcome']))?.find(({ key }) => key[0] === outcome) ?? { payments: 0, units: 0n }
     const before = await settled('settled')
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
@@ -96,10 +94,10 @@ describe('a reorganisation', () => {
     const { payments, units } = await settled('settled')
     assert.deepEqual([payments, units], [before.payments, before.units])
     assert.deepEqual([(await settled('removed')).payments, (await settled('removed')).units], [1, 0n])
-    const row = await book.find(payment.from, payment.nonce)
+    const row = await world.book.find(payment.from, payment.nonce)
     assert.deepEqual([row?.outcome, row?.reason], ['removed', 'removed'])
     assert.deepEqual(
-      (await book.list({ outcome: 'removed' }, 9)).map(({ nonce }) => nonce),
+      (await world.book.list({ outcome: 'removed' }, 9)).map(({ nonce }) => nonce),
       [payment.nonce],
     )
     assert.equal(world.lines.filter((line) => line.includes('for good')).length, 1)
@@ -115,7 +113,7 @@ describe('a reorganisation', () => {
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.ok(await world.store.removed(keyOf(payment)))
     await gateway.reconcile()
-    const row = await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce)
+    const row = await world.book.find(payment.from, payment.nonce)
     assert.deepEqual([row?.outcome, row?.reason], ['settled', null])
   })
 
@@ -130,8 +128,7 @@ describe('a reorganisation', () => {
     await world.submit(away)
     await world.mine(2)
     await gateway.reconcile()
-    const booked = async () =>
-      (await createBook(world.database, { chainId: 84532, asset }).find(payment.from, payment.nonce))?.outcome
+    const booked = async () => (await world.book.find(payment.from, payment.nonce))?.outcome
     assert.deepEqual([await booked(), await charged()], ['removed', 0n])
     await world.ageSettled() // so that its block is looked at no more
     await world.submit(await sign(payer, { to: poor.address }))
@@ -158,8 +155,7 @@ describe('a reorganisation', () => {
     const again = await buySettled(gateway.url, token, payments[0] as SignedPayment)
     assert.deepEqual([again.status, again.body.assetId], [200, String(token)])
     await gateway.reconcile()
-    for (const { from, nonce } of payments)
-      assert.equal((await createBook(world.database, { chainId: 84532, asset }).find(from, nonce))?.outcome, 'settled')
+    for (const { from, nonce } of payments) assert.equal((await world.book.find(from, nonce))?.outcome, 'settled')
     assert.equal(await charged(), 2n * price)
   })
 
@@ -208,8 +204,7 @@ describe('a reorganisation', () => {
     })
     await world.rpc('evm_revert', [snapshot])
     await world.rpc('eth_sendRawTransaction', [raw])
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error, await charged()], [200, undefined, price])
   })
@@ -223,8 +218,7 @@ describe('a reorganisation', () => {
     const failed = buySettled(gateway.url, token, failing)
     await until(async () => Number(await world.rpc('eth_getBlockTransactionCountByNumber', ['pending'])) > 0)
     await world.rpc('anvil_dealERC20', [poor.address, asset, '0x0'])
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     assert.equal((await failed).body.error, 'insufficient_funds')
     await world.rpc('evm_revert', [snapshot])
     await world.mine(4)

@@ -9,10 +9,9 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { RpcError } from '../../../src/chain/rpc/answer.ts'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import { gasLimit } from '../../../src/chain/transactions/transaction.ts'
-import { createBook } from '../../../src/payments/book.ts'
-import { asset, buy, buySettled, codesOf, post, price, sign, type Answered } from '../../support/payments/buyer.ts'
+import { buy, buySettled, codesOf, post, price, sign, type Answered } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -41,11 +40,10 @@ async function whileMining<T>(work: Promise<T>, beforeBlock: () => Promise<unkno
 /** A provider that passes transactions to `onSend`, and the transactions. */
 function observed(onSend: (send: () => Promise<unknown>, raw: Hex) => Promise<unknown>) {
   const sent: Hex[] = []
-  const plain = createRpcClient({ url: world.chainUrl })
   const rpc: RpcClient = (method, params = []) => {
-    if (method !== 'eth_sendRawTransaction') return plain(method, params)
+    if (method !== 'eth_sendRawTransaction') return world.provider(method, params)
     sent.push(params[0] as Hex)
-    return onSend(() => plain(method, params), params[0] as Hex)
+    return onSend(() => world.provider(method, params), params[0] as Hex)
   }
   return { rpc, sent }
 }
@@ -108,15 +106,14 @@ describe('a wallet that burns the gas of transactions', () => {
 
   it('has its gas counted where the chain does not answer after the transaction', async () => {
     const wallet = await deploy(false)
-    const plain = createRpcClient({ url: world.chainUrl })
     let looks: 'before' | 'failing' | 'after' = 'before'
-    const failing: typeof plain = async (method, parameters) => {
+    const failing: RpcClient = async (method, parameters) => {
       const isLook = method === 'eth_call' && typeof parameters?.[1] === 'object'
       if (looks === 'failing' && isLook) {
         looks = 'after'
         throw new Error('the provider does not answer')
       }
-      const answer = await plain(method, parameters)
+      const answer = await world.provider(method, parameters)
       if (looks === 'before' && method === 'eth_getTransactionReceipt' && answer !== null) looks = 'failing'
       return answer
     }
@@ -129,7 +126,7 @@ describe('a wallet that burns the gas of transactions', () => {
     assert.deepEqual([(await whileMining(answer)).status, looks], [402, 'after'])
     const { gas, lostGas } = await gateway.metrics()
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
-    const row = await createBook(world.database, { chainId: 84532, asset }).find(wallet, payment.nonce)
+    const row = await world.book.find(wallet, payment.nonce)
     assert.deepEqual([row?.outcome, row?.gas], ['rejected', String(gas)])
   })
 })
@@ -201,9 +198,8 @@ describe('the gas of a transaction', () => {
 describe('the cost of a settlement', () => {
   it('contains the data fee of a rollup, in the metrics and in the book', async () => {
     const l1Fee = 77_000_000_000_000n
-    const plain = createRpcClient({ url: world.chainUrl })
-    const rollup: typeof plain = async (method, parameters) => {
-      const answer = await plain(method, parameters)
+    const rollup: RpcClient = async (method, parameters) => {
+      const answer = await world.provider(method, parameters)
       return method === 'eth_getTransactionReceipt' && answer !== null
         ? { ...(answer as object), l1Fee: toHex(l1Fee) }
         : answer
@@ -218,7 +214,7 @@ describe('the cost of a settlement', () => {
     >
     const cost = BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice) + l1Fee
     assert.equal((await gateway.metrics()).gas, Number(cost))
-    const [row] = await createBook(world.database, { chainId: 84532, asset }).findByTransaction(hash)
+    const [row] = await world.book.findByTransaction(hash)
     assert.equal(row?.gas, String(cost))
   })
 })

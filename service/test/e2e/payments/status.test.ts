@@ -67,8 +67,7 @@ describe('the status of a payment', () => {
     const settling = await ask(payment, headerV1(payment))
     assert.deepEqual([settling.status, settling.body['status']], [200, 'settling'])
     assert.match(String(settling.body['transaction']), /^0x[0-9a-f]{64}$/)
-    await world.automine(true)
-    await world.mine()
+    await world.mineAgain()
     const proof = await buySettled(gateway.url, token, payment)
     for (const headers of [headerV1(payment), headerV2(payment), await signed(payer, payment)]) {
       const { status, text, headers: answered } = await ask(payment, headers)

@@ -1,7 +1,7 @@
 /** No fault makes an answer say «Nothing was charged» of what the ledger has (spec §4.8). */
 import assert from 'node:assert/strict'
 import { afterEach, before, describe, it } from 'node:test'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import { channelContract } from '../../../src/payments/channels/channel.ts'
 import { buy, buySettled, codesOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
@@ -78,12 +78,11 @@ describe('a payment channel whose provider fails', () => {
 
   /** Opens a gateway whose provider does not answer while `isBroken` holds. */
   async function open() {
-    const plain = createRpcClient({ url: world.chainUrl })
     const state = { isBroken: (_method: string, _isOfChannels: boolean) => false, isMined: false }
     const rpc: RpcClient = async (method, params) => {
       const [call] = (params ?? []) as [{ to?: string }?]
       if (state.isBroken(method, call?.to === channelContract)) throw new Error('no answer in time')
-      const answer = await plain(method, params)
+      const answer = await world.provider(method, params)
       if (method === 'eth_getTransactionReceipt' && answer !== null) state.isMined = true
       return answer
     }

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
-import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, codesOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
@@ -24,7 +24,6 @@ const gateway = await world.open({ facilitator: { accounts: [world.facilitator],
 const holder = await world.payer(0n)
 
 const creation = creationOf(holder.address)
-const plain = createRpcClient({ url: world.chainUrl })
 
 const fund = async (address: Hex) => {
   await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address, amount: 3n * price }] })
@@ -153,7 +152,7 @@ describe('a wallet without code', () => {
     }
     // Their providers do not know what the other one has sent.
     const rpc: RpcClient = (method, params = []) =>
-      plain(method, method === 'eth_call' && params[1] === 'pending' ? [params[0], 'latest'] : params)
+      world.provider(method, method === 'eth_call' && params[1] === 'pending' ? [params[0], 'latest'] : params)
     const options = { rpc, facilitator: { accounts: [world.facilitator], walletFactories: [factory] } }
     const gateways = [await world.open(options), await world.open(options)] as const
     await world.automine(false)

@@ -8,11 +8,13 @@ import { encodeEventTopics, encodeFunctionData, parseAbi, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import type { EthereumKey } from '../../../src/keys/ethereum.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { createBook } from '../../../src/payments/book.ts'
 import { openEmptyPglite } from '../database/pglite.ts'
 import { keepLog, keepSecret } from '../evidence.ts'
 import { asset, domain, keyOf, payTo, price, type SignedPayment } from './buyer.ts'
@@ -106,6 +108,8 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     terms,
     contract,
     chainUrl: chain.url,
+    /** A client of the chain itself, without faults. */
+    provider: createRpcClient({ url: chain.url }),
     payFaults,
     readFaults,
     facilitator,
@@ -116,6 +120,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     store,
     slots,
     channels,
+    book: createBook(database, { chainId: 84532, asset }),
     lines,
     open,
     /** The option of a gateway that sells through payment channels. It claims nothing by itself, and `account` authorizes claims. */
@@ -176,6 +181,11 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     transactions: async () => Number(await rpc('eth_getTransactionCount', [facilitator.address, 'latest'])),
     automine,
     mine,
+    /** Mines what waits, and from then on each transaction by itself. */
+    async mineAgain(): Promise<void> {
+      await automine(true)
+      await mine()
+    },
     async heal(): Promise<void> {
       payFaults.set('none')
       readFaults.set('none')
