@@ -9,7 +9,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { serve, type Served } from '../../support/http.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { base64, headerV2, payloadOf, price, sign } from '../../support/payments/buyer.ts'
+import { headerV1, headerV2, price, sign } from '../../support/payments/buyer.ts'
 import { noBrowser, startBrowser } from '../../support/pages/browser.ts'
 import { buyWith, stockClients } from '../../support/payments/stock.ts'
 
@@ -89,11 +89,7 @@ describe('a page of another origin', { skip: noBrowser }, () => {
   it('reads the offer, sends a payment of each version, and reads proof and receipt', async () => {
     await using page = await browser.open(origin)
     const payer = await world.payer()
-    const first = await sign(payer)
-    const headers = [
-      { 'X-PAYMENT': base64({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payloadOf(first) }) },
-      headerV2(await sign(payer)),
-    ]
+    const headers = [headerV1(await sign(payer)), headerV2(await sign(payer))]
     const answers = await page.evaluate(
       async ({ url, body, sent }) => {
         const exposed = 'X-PAYMENT-RESPONSE,PAYMENT-RESPONSE'

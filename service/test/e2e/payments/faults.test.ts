@@ -358,23 +358,18 @@ describe('a remote facilitator', () => {
     const headersFile = join(folder, 'headers.json')
     let demanded = 'Bearer first-secret'
     const write = (value: string) => writeFile(headersFile, JSON.stringify({ Authorization: value }), { mode: 0o600 })
-    const demanding = await startFacilitator(world, () => demanded)
-    const seller = await world.open({ facilitator: { url: demanding.url, headersFile } })
-    try {
-      const payment = await longLived()
-      assert.deepEqual(codesOf(await buy(seller.url, token, payment)), [503, 'payment_unavailable'])
-      await write('Bearer other-secret')
-      assert.equal((await buy(seller.url, token, payment)).body.error, 'payment_unavailable')
-      await write(demanded)
-      assert.equal((await buy(seller.url, token, payment)).status, 200)
-      await write((demanded = 'Bearer second-secret'))
-      assert.equal((await buy(seller.url, token, await longLived())).status, 200)
-      assert.equal(await charged(), 2n * price)
-      assert.ok(!world.lines.some((line) => line.includes('-secret')))
-    } finally {
-      await seller.close()
-      await demanding.close()
-    }
+    await using demanding = await startFacilitator(world, () => demanded)
+    await using seller = await world.open({ facilitator: { url: demanding.url, headersFile } })
+    const payment = await longLived()
+    assert.deepEqual(codesOf(await buy(seller.url, token, payment)), [503, 'payment_unavailable'])
+    await write('Bearer other-secret')
+    assert.equal((await buy(seller.url, token, payment)).body.error, 'payment_unavailable')
+    await write(demanded)
+    assert.equal((await buy(seller.url, token, payment)).status, 200)
+    await write((demanded = 'Bearer second-secret'))
+    assert.equal((await buy(seller.url, token, await longLived())).status, 200)
+    assert.equal(await charged(), 2n * price)
+    assert.ok(!world.lines.some((line) => line.includes('-secret')))
   })
 
   it('that blames the buyer while the provider serves another chain: 503', async () => {

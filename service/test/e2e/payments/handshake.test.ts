@@ -19,19 +19,7 @@ import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import { testFolder } from '../../support/folder.ts'
 import { attestationKey, published } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import {
-  asset,
-  base64,
-  buy,
-  buySettled,
-  codesOf,
-  headerV1,
-  healthOf,
-  payloadOf,
-  payTo,
-  post,
-  sign,
-} from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, codesOf, headerV1, healthOf, payTo, post, sign } from '../../support/payments/buyer.ts'
 
 type Attestation = {
   message: { tokenId: string; state: number; chainId: number; timestamp: number }
@@ -255,12 +243,9 @@ describe('the other routes', () => {
   })
 
   it('sells to a hand-made header without a content type', async () => {
-    const payment = await sign(payer)
     const response = await fetch(`${gateway.url}/verify`, {
       method: 'POST',
-      headers: {
-        'X-PAYMENT': base64({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payloadOf(payment) }),
-      },
+      headers: headerV1(await sign(payer)),
       body: new TextEncoder().encode(JSON.stringify({ assetId: String(token) })),
     })
     assert.equal(response.status, 200)

@@ -5,7 +5,7 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
-import { buy, buySettled, codesOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buy, buySettled, codesOf, keyOf, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { startGatewayProcess } from '../../support/payments/process.ts'
 import { until } from '../../support/wait.ts'
 
@@ -57,9 +57,7 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
   const charged = async () => (await world.balance()) - held
   const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
 
-  async function stateOf({ from, nonce }: SignedPayment): Promise<string | undefined> {
-    return (await world.store.find({ payer: from.toLowerCase() as `0x${string}`, nonce }))?.state
-  }
+  const stateOf = async (payment: SignedPayment) => (await world.store.find(keyOf(payment)))?.state
 
   describe('beside each other', () => {
     let one: Awaited<ReturnType<typeof start>>

@@ -33,7 +33,7 @@ const fund = async (address: Hex) => {
 /** Signs a payment of the wallet as a client does that does not know whether it is deployed. */
 async function signWrapped(from: Hex, deployer: Hex, by = holder): Promise<SignedPayment> {
   const payment = await sign(by, { from })
-  return { ...payment, signature: wrapSignature(payment.signature, deployer, holder.address) }
+  return { ...payment, signature: wrapSignature(payment.signature, deployer, by.address) }
 }
 
 const walletOf = (deployer: Hex) => predictWallet(deployer, holder.address)
@@ -128,12 +128,7 @@ describe('a wallet without code', () => {
   it('is deployed by the payment that is sent, whichever was checked first, and once', async () => {
     const owner = await world.payer(0n)
     const from = await fund(predictWallet(factory, owner.address))
-    const payments = await Promise.all(
-      Array.from({ length: 3 }, async () => {
-        const payment = await sign(owner, { from })
-        return { ...payment, signature: wrapSignature(payment.signature, factory, owner.address) }
-      }),
-    )
+    const payments = await Promise.all(Array.from({ length: 3 }, () => signWrapped(from, factory, owner)))
     const [unsold, ...sold] = await Promise.all(
       [9_999n, token, token].map((id, n) => buySettled(gateway.url, id, payments[n] as SignedPayment)),
     )
@@ -146,10 +141,7 @@ describe('a wallet without code', () => {
   it('pays two gateways that deploy it at the same moment, and neither refuses it after that', async () => {
     const owner = await world.payer(0n)
     const from = await fund(predictWallet(factory, owner.address))
-    const wrapped = async () => {
-      const payment = await sign(owner, { from })
-      return { ...payment, signature: wrapSignature(payment.signature, factory, owner.address) }
-    }
+    const wrapped = () => signWrapped(from, factory, owner)
     // Their providers do not know what the other one has sent.
     const rpc: RpcClient = (method, params = []) =>
       world.provider(method, method === 'eth_call' && params[1] === 'pending' ? [params[0], 'latest'] : params)
