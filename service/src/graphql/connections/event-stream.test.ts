@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../../test/support/database/databases.ts'
+import { postGraphql } from '../../../test/support/graphql/client.ts'
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { hashOf, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -36,11 +37,7 @@ describe('an event stream of GraphQL', { skip: noPostgres }, () => {
     )
   const subscribed = (count: number) => until(() => world.subscriptions() === count)
   const request = ({ accept = 'text/event-stream', query = '{ __typename }', key = world.key, ...more }) =>
-    fetch(`${world.httpUrl}/graphql`, {
-      method: 'POST',
-      headers: { Accept: accept, 'Content-Type': 'application/json', Authorization: `Bearer ${key}` },
-      body: JSON.stringify({ query, ...more }),
-    })
+    postGraphql(world.httpUrl, key, { query, ...more }, { Accept: accept })
 
   it('sends the events of a subscription to the stock client, and ends with it', async () => {
     const { events, stop } = subscribe<Verified>(world.connectStream(), verified)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { postGraphql } from '../../../test/support/graphql/client.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { fillExample, huge } from '../../../test/support/index/example.ts'
 import { hashOf, recountProducts } from '../../../test/support/index/rows.ts'
@@ -101,13 +102,8 @@ for (const { name, open, skip } of testDatabases())
 
     it('shows what an operation costs, also where it is refused', async () => {
       const ask = async (first: number) => {
-        const response = await fetch(`${graphql.url}/graphql`, {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${graphql.key}` },
-          body: JSON.stringify({
-            query: `{ products(first: ${first}) { totalCount edges { node { id transfers { id } } } } }`,
-          }),
-        })
+        const query = `{ products(first: ${first}) { totalCount edges { node { id transfers { id } } } } }`
+        const response = await postGraphql(graphql.url, graphql.key, { query })
         return (await response.json()) as { extensions?: object; errors?: { message: string; extensions: object }[] }
       }
       assert.deepEqual((await ask(5)).extensions, { cost: 65, maxCost: 1_000 })

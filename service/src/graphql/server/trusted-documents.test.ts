@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
+import { postGraphql } from '../../../test/support/graphql/client.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
@@ -32,16 +33,12 @@ describe('trusted documents', () => {
     await database.close()
   })
 
-  const httpUrl = () => `${world.httpUrl}/graphql`
-  const headers = () => ({ 'Content-Type': 'application/json', Authorization: `Bearer ${world.key}` })
   type Answer = { data?: unknown; errors?: { message: string; extensions: { code: string } }[] }
-  async function post(body: object): Promise<Answer> {
-    const sent = { method: 'POST', headers: headers(), body: JSON.stringify(body) }
-    return (await (await fetch(httpUrl(), sent)).json()) as Answer
-  }
+  const post = async (body: object) => (await (await postGraphql(world.httpUrl, world.key, body)).json()) as Answer
   async function get(parameters: Record<string, string>): Promise<Answer> {
-    const url = `${httpUrl()}?${new URLSearchParams(parameters).toString()}`
-    return (await (await fetch(url, { headers: headers() })).json()) as Answer
+    const headers = { Authorization: `Bearer ${world.key}` }
+    const url = `${world.httpUrl}/graphql?${new URLSearchParams(parameters).toString()}`
+    return (await (await fetch(url, { headers })).json()) as Answer
   }
   const dataOf = async (answer: Promise<Answer>) => (await answer).data
   const watch = { product: { id: '1', name: 'Watch' } }
@@ -91,16 +88,9 @@ describe('trusted documents', () => {
 
   it('need a service that keeps them', async () => {
     await using open = await startGraphql(database)
-    const errorOf = async (body: object) => {
-      const response = await fetch(`${open.url}/graphql`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${open.key}` },
-        body: JSON.stringify({ ...body, variables }),
-      })
-      return ((await response.json()) as Answer).errors?.[0]
-    }
     for (const body of [{ documentId: hashOf(named) }, { extensions: apollo }]) {
-      const error = await errorOf(body)
+      const answer = await postGraphql(open.url, open.key, { ...body, variables })
+      const [error] = ((await answer.json()) as Answer).errors ?? []
       assert.deepEqual(
         [error?.message, error?.extensions.code],
         ['PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED'],

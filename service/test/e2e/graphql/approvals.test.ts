@@ -13,6 +13,7 @@ import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { postGraphql } from '../../support/graphql/client.ts'
 import { assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -48,11 +49,7 @@ describe('acts that take two', () => {
     keys[name] = { id: await world.components.apiKeys.create({ hash, name, scopes, brands }), text }
   }
   async function ask<Data>(by: string, query: string, variables: object = {}): Promise<Data> {
-    const response = await fetch(`${world.urls.graphql}/graphql`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${keys[by]?.text}` },
-      body: JSON.stringify({ query, variables }),
-    })
+    const response = await postGraphql(world.urls.graphql, keys[by]?.text ?? '', { query, variables })
     const { data, errors } = (await response.json()) as { data: Data; errors?: { extensions: { code: string } }[] }
     if (errors !== undefined) throw new Error(errors.map(({ extensions }) => extensions.code).join())
     return data

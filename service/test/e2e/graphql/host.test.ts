@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { textAsDescribed } from '../../support/contract.ts'
+import { postGraphql } from '../../support/graphql/client.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
 import { clientAddresses } from '../../../src/http/client-ip.ts'
@@ -223,12 +224,7 @@ describe('the GraphQL host', () => {
     const statuses = []
     for (const { url } of [graphql, proxied])
       for (const from of ['192.0.2.9', '192.0.3.9']) {
-        const headers = {
-          Authorization: `Bearer ${text}`,
-          'Content-Type': 'application/json',
-          'X-Forwarded-For': from,
-        }
-        const answer = await fetch(`${url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' })
+        const answer = await postGraphql(url, text, { query: '{ __typename }' }, { 'X-Forwarded-For': from })
         const { errors } = (await answer.json()) as { errors?: { extensions: { code: string } }[] }
         statuses.push([answer.status, errors?.[0]?.extensions.code])
       }

@@ -11,6 +11,14 @@ export type Account = ReturnType<typeof publishedAccounts>[number]
 
 type Json = Readonly<Record<string, unknown>>
 
+/** Sends a body to a GraphQL host under an API key. */
+export const postGraphql = (host: string, key: string, body: object, headers: Record<string, string> = {}) =>
+  fetch(`${host}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${key}`, ...headers },
+    body: JSON.stringify(body),
+  })
+
 export async function graphqlOf(world: World, scopes: readonly ('read' | 'write' | 'taps')[] = ['read', 'write']) {
   const { text: key, hash } = newApiKey()
   await world.components.apiKeys.create({ hash, name: 'test', scopes })
@@ -19,11 +27,7 @@ export async function graphqlOf(world: World, scopes: readonly ('read' | 'write'
 
   /** Returns the data. Errors are thrown. */
   async function ask<Data>(query: string, variables: Json = {}): Promise<Data> {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${key}` },
-      body: JSON.stringify({ query, variables }),
-    })
+    const response = await postGraphql(world.urls.graphql, key, { query, variables })
     const answer = (await response.json()) as { readonly data: Data; readonly errors?: readonly unknown[] }
     if (answer.errors !== undefined) throw new Error(JSON.stringify(answer.errors))
     return answer.data

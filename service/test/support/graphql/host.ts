@@ -21,6 +21,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import type { ProductStore } from '../../../src/index/queries/products.ts'
 import { keepLog, keepSecret } from '../evidence.ts'
+import { postGraphql } from './client.ts'
 
 const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
 
@@ -124,11 +125,7 @@ export async function startGraphql(
     lines,
     schema,
     async ask(query: string, variables?: Record<string, unknown>, bearer = key): Promise<Answer> {
-      const response = await fetch(`${url}/graphql`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${bearer}` },
-        body: JSON.stringify({ query, variables }),
-      })
+      const response = await postGraphql(url, bearer, { query, variables })
       const { data, errors = [] } = (await response.json()) as Partial<Answer>
       return { status: response.status, headers: response.headers, data, errors }
     },
