@@ -123,7 +123,7 @@ describe('a transaction that fails, because the authorization is used already', 
       await world.automine(true)
       await (isCancelled ? world.cancel(buyer, payment.nonce) : world.submit(payment))
       await world.rpc('eth_sendRawTransaction', [bytesToHex(sent?.raw ?? new Uint8Array())])
-      assert.equal((await world.transactions()) - before, 1)
+      await until(async () => (await world.transactions()) - before === 1)
       const first = await buySettled(gateway.url, token, payment)
       await until(async () => (await gateway.metrics()).gas > 0)
       const next = await buySettled(gateway.url, await world.mint(), await sign(buyer))
