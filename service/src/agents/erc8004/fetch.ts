@@ -3,8 +3,9 @@
  * must switch it on, because every caller of a keyless route can make the service send such a request.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
-import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import { Agent, buildConnector, request } from 'undici'
+import { createTrust } from '../../http/client-ip.ts'
 import { textWithin } from '../../lib/bytes.ts'
 import { maxRegistrationBytes } from './registration-file.ts'
 
@@ -74,23 +75,12 @@ function publicOnly(lookup: LookupFunction): LookupFunction {
 }
 
 /** Special-purpose and private networks (IANA registries; RFC 6890). */
-const privateV4 =
-  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'
+const special =
+  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 2001:db8::/32 2002::/16 3fff::/20'
 /** In IPv6 only 2000::/3 is public, except its special networks (protocols, documentation, embedded IPv4). */
-const publicV6 = blockList('2000::/3')
-const special = blockList(`${privateV4} 2001::/23 2001:db8::/32 2002::/16 3fff::/20`)
+const isInPublicV6 = createTrust(['2000::/3'])
+const isSpecial = createTrust(special.split(' '))
 
 export function isPublicAddress(address: string): boolean {
-  const version = isIP(address)
-  if (version === 4) return !special.check(address, 'ipv4')
-  return version === 6 && publicV6.check(address, 'ipv6') && !special.check(address, 'ipv6')
-}
-
-function blockList(networks: string): BlockList {
-  const list = new BlockList()
-  for (const network of networks.split(' ')) {
-    const [address = '', bits] = network.split('/')
-    list.addSubnet(address, Number(bits), isIP(address) === 6 ? 'ipv6' : 'ipv4')
-  }
-  return list
+  return (isIP(address) === 4 || isInPublicV6(address)) && !isSpecial(address)
 }
