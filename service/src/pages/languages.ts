@@ -53,27 +53,27 @@ function parseQuality(parameters: readonly string[]): number {
 
 /** Writes unix seconds as a date and time in UTC: the server does not know the visitor's time zone. */
 export function formatTime(language: Language, seconds: number): string {
-  return timeFormatOf(language).format(new Date(seconds * 1000))
+  return formatsOf(language).time.format(new Date(seconds * 1000))
 }
 
 /** Writes unix seconds as a day in UTC. */
 export function formatDate(language: Language, seconds: number): string {
-  return dateFormatOf(language).format(new Date(seconds * 1000))
+  return formatsOf(language).date.format(new Date(seconds * 1000))
 }
 
 /** Writes unix seconds as a time of day in UTC. */
 export function formatClock(language: Language, seconds: number): string {
-  return clockFormatOf(language).format(new Date(seconds * 1000))
+  return formatsOf(language).clock.format(new Date(seconds * 1000))
 }
 
 /** Writes a span in whole seconds with its word, in the plural form of the language. */
 export function formatSeconds(language: Language, seconds: number): string {
-  return secondsFormatOf(language).format(seconds)
+  return formatsOf(language).seconds.format(seconds)
 }
 
 /** Writes a percentage by its own sign and decimal mark, such as `12,5 %`. */
 export function formatPercent(language: Language, percent: number): string {
-  return percentFormatOf(language).format(percent)
+  return formatsOf(language).percent.format(percent)
 }
 
 /** Returns the name of an ISO 3166-1 country; undefined for a code without a country. */
@@ -82,32 +82,17 @@ export function countryName(language: Language, code: string): string | undefine
   return new Intl.DisplayNames(language, { type: 'region', fallback: 'none' }).of(code)
 }
 
+const day = { year: 'numeric', month: 'long', day: 'numeric' } as const
 const clock = { hour: '2-digit', minute: '2-digit', timeZone: 'UTC', timeZoneName: 'short' } as const
 
 /** Making a format costs more than using it a hundred times. */
-const timeFormatOf = memoize(
-  (language: Language) =>
-    new Intl.DateTimeFormat(language, { year: 'numeric', month: 'long', day: 'numeric', ...clock }),
-  { max: languages.length },
-)
-
-const clockFormatOf = memoize((language: Language) => new Intl.DateTimeFormat(language, clock), {
-  max: languages.length,
-})
-
-const secondsFormatOf = memoize(
-  (language: Language) => new Intl.NumberFormat(language, { style: 'unit', unit: 'second', unitDisplay: 'long' }),
-  { max: languages.length },
-)
-
-const percentFormatOf = memoize(
-  (language: Language) =>
-    new Intl.NumberFormat(language, { style: 'unit', unit: 'percent', maximumFractionDigits: 10 }),
-  { max: languages.length },
-)
-
-const dateFormatOf = memoize(
-  (language: Language) =>
-    new Intl.DateTimeFormat(language, { year: 'numeric', month: 'long', day: 'numeric', timeZone: 'UTC' }),
+const formatsOf = memoize(
+  (language: Language) => ({
+    time: new Intl.DateTimeFormat(language, { ...day, ...clock }),
+    date: new Intl.DateTimeFormat(language, { ...day, timeZone: 'UTC' }),
+    clock: new Intl.DateTimeFormat(language, clock),
+    seconds: new Intl.NumberFormat(language, { style: 'unit', unit: 'second', unitDisplay: 'long' }),
+    percent: new Intl.NumberFormat(language, { style: 'unit', unit: 'percent', maximumFractionDigits: 10 }),
+  }),
   { max: languages.length },
 )
