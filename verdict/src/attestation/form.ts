@@ -1,7 +1,7 @@
 /** Reads a gateway's success body of unknown origin (spec §4.8): its form, and the facts that its best signature covers. */
 import { type Check, fails } from '../check/report.ts'
 import { isBytes } from '../lib/hex.ts'
-import { hasKeys, isObject } from '../lib/json.ts'
+import { hasKeys, isCount, isObject } from '../lib/json.ts'
 import { checksumAddress, isAddress } from '../rules/address.ts'
 import { isStateCode } from '../rules/lifecycle.ts'
 import { parseTokenId } from '../rules/token-id.ts'
@@ -122,8 +122,4 @@ function keyCheck(field: string, object: object, keys: readonly string[], option
   const ok = hasKeys(object, keys, optional)
   const found = ok ? 'the keys of an attestation' : 'missing or unknown keys'
   return { field, ok, claimed: `${Object.keys(object).length} keys`, found }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }

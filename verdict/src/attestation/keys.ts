@@ -1,6 +1,6 @@
 /** The keys that a gateway signs attestations with, as `/.well-known/attestation.json` publishes them (spec §4.8, §8). */
 import type { Hex } from '../lib/hex.ts'
-import { isObject } from '../lib/json.ts'
+import { isCount, isObject } from '../lib/json.ts'
 import { isAddress } from '../rules/address.ts'
 
 /**
@@ -44,12 +44,8 @@ function isPublishedKey(value: unknown): value is PublishedKey {
   return (
     isAddress(address) &&
     keyId === attestationKeyId(address) &&
-    isSeconds(validFrom) &&
-    (validUntil === null || isSeconds(validUntil)) &&
+    isCount(validFrom) &&
+    (validUntil === null || isCount(validUntil)) &&
     attestationKeyStatuses.some((known) => known === status)
   )
-}
-
-function isSeconds(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }

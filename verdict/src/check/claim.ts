@@ -3,7 +3,7 @@
  * token up.
  */
 import { type Hex, isBytes } from '../lib/hex.ts'
-import { hasKeys, isObject, isSameJson } from '../lib/json.ts'
+import { hasKeys, isCount, isObject, isSameJson } from '../lib/json.ts'
 import { isAddress } from '../rules/address.ts'
 import { parseTokenId } from '../rules/token-id.ts'
 import { untrustedOf } from '../rules/untrusted.ts'
@@ -52,10 +52,8 @@ export function readClaim(verdict: unknown): { checks: Check[]; claim: Claim | n
 
 /** Returns the block number of a claim as a JSON-RPC quantity; `null` where it is none. */
 export function claimedNumber({ chainRef }: Claim): Hex | null {
-  const number = Number(chainRef['block_number'])
-  return chainRef['block_number'] === number && Number.isSafeInteger(number) && number >= 0
-    ? `0x${number.toString(16)}`
-    : null
+  const { block_number: number } = chainRef
+  return isCount(number) ? `0x${number.toString(16)}` : null
 }
 
 /** Compares every derived member with the verdict made anew from the chain. */

@@ -2,6 +2,7 @@
  * Has parsed JSON the form of a verdict, and does it agree with itself (spec §2.1–§2.3)? Says nothing about the chain.
  */
 import { isBytes } from '../lib/hex.ts'
+import { isCount } from '../lib/json.ts'
 import { checksumAddress } from '../rules/address.ts'
 import { isStateCode, lifecycleStates } from '../rules/lifecycle.ts'
 import { type Verdict, verdictChainId } from '../rules/verdict.ts'
@@ -28,7 +29,6 @@ export function isVerdict(value: unknown): value is Verdict {
     chainRef['chain_id'] === verdictChainId &&
     chainRef['token_id'] === verdict['token_id'] &&
     contract === checksumAddress(contract) &&
-    Number.isSafeInteger(chainRef['block_number']) &&
-    Number(chainRef['block_number']) >= 0
+    isCount(chainRef['block_number'])
   )
 }

@@ -10,6 +10,11 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** Is this an integer from 0 to 2^53 - 1, as counts, block numbers and unix seconds are? */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
 /** Has the object exactly these keys, in any order? `optional` ones may be missing. */
 export function hasKeys(object: object, keys: readonly string[], optional: readonly string[] = []): boolean {
   const present = Object.keys(object)
