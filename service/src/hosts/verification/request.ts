@@ -136,10 +136,19 @@ function generalFailure({ status, message }: ServiceError, headers: Headers): Re
   return errorResponse(status, message, headers)
 }
 
+/** Adds a read route without a quota. */
+export function freeRoute(
+  app: Hono<Env>,
+  path: string,
+  answer: (c: Context<Env>) => Response | Promise<Response>,
+): void {
+  app.options(path, () => preflight(readMethods))
+  app.all(path, (c) => (isRead(c.req.method) ? answer(c) : methodRefused(readMethods)))
+}
+
 /** Adds a document that does not change while the service runs. */
 export function documentRoute(app: Hono<Env>, path: string, document: StaticDocument): void {
-  app.options(path, () => preflight(readMethods))
-  app.all(path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
+  freeRoute(app, path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
 }
 
 /** Returns the error body of the keyless read (spec §2.4). */

@@ -18,13 +18,14 @@ import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { errorResponse, preflight, quotaHeaders, uncachedJson, readMethods } from '../../../http/responses.ts'
+import { errorResponse, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import { memoizeLast } from '../../../lib/memoize.ts'
 import {
   codedFailure,
   documentRoute,
+  freeRoute,
   parseTokenIdSegment,
   rawQuery,
   readRoute,
@@ -56,8 +57,7 @@ export function agentRoutes(
   documentRoute(app, '/api/agent', registration)
   documentRoute(app, '/.well-known/agent-registration.json', registration)
   const card = cardDocuments(ownAgent, issuer)
-  app.options(cardPath, () => preflight(readMethods))
-  app.all(cardPath, async (c) => {
+  freeRoute(app, cardPath, async (c) => {
     const document = await card((error) => helpers.faultOf(error, c))
     return documentResponse(document, c.req.method, c.req.header('if-none-match'), c.req.header('if-modified-since'))
   })

@@ -1,8 +1,8 @@
 /** The documents that describe the service to machines (catalogs, OpenAPI, llms.txt, robots.txt), and `/health`. */
 import type { Hono } from 'hono'
 import type { DiscoveryDocuments } from '../../../discovery/documents.ts'
-import { livenessBody, methodRefused, openToAll, preflight, readMethods } from '../../../http/responses.ts'
-import { documentRoute, isRead, type Env } from '../request.ts'
+import { livenessBody, openToAll } from '../../../http/responses.ts'
+import { documentRoute, freeRoute, type Env } from '../request.ts'
 
 export type DiscoveryRoutes = {
   readonly discovery?: DiscoveryDocuments | undefined
@@ -10,11 +10,7 @@ export type DiscoveryRoutes = {
 
 export function discoveryRoutes(app: Hono<Env>, { discovery = new Map() }: DiscoveryRoutes): void {
   for (const [path, document] of discovery) documentRoute(app, path, document)
-  app.options('/health', () => preflight(readMethods))
-  app.all('/health', (c) => {
-    if (!isRead(c.req.method)) return methodRefused(readMethods)
-    return new Response(livenessBody(), { headers: livenessHeaders })
-  })
+  freeRoute(app, '/health', () => new Response(livenessBody(), { headers: livenessHeaders }))
 }
 
 const livenessHeaders = {

@@ -4,12 +4,12 @@
  */
 import type { Hono } from 'hono'
 import { etagOfText } from '../../../http/etag.ts'
-import { methodRefused, openToAll, preflight, readMethods, taggedResponse } from '../../../http/responses.ts'
+import { openToAll, taggedResponse } from '../../../http/responses.ts'
 import { passportContext, unspecifiedFacilityDocument, vocabularyDocument } from '../../../passport/vocabulary.ts'
 import { didDocument, didOf } from '../../../passport/did-document.ts'
 import { productContext, productVocabulary } from '../../../passport/public/terms.ts'
 import { resolverDescription } from '../../../passport/resolver.ts'
-import { isRead, type Env } from '../request.ts'
+import { freeRoute, type Env } from '../request.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 
 export type WellKnownRoutes = {
@@ -62,13 +62,10 @@ export const documents: Readonly<Record<string, WellKnownDocument>> = {
 }
 
 export function wellKnownRoutes(app: Hono<Env>, site: WellKnownRoutes): void {
-  for (const [path, { type, cache, build }] of Object.entries(documents)) {
-    app.options(path, () => preflight(readMethods))
-    app.all(path, (c) => {
-      if (!isRead(c.req.method)) return methodRefused(readMethods)
+  for (const [path, { type, cache, build }] of Object.entries(documents))
+    freeRoute(app, path, (c) => {
       const body = JSON.stringify(build(site))
       const shared = { ...openToAll, ETag: etagOfText(body), 'Cache-Control': cache }
       return taggedResponse(c.req.header('if-none-match'), body, shared, { 'Content-Type': type })
     })
-  }
 }
