@@ -5,6 +5,11 @@ import type { ItemKey } from '../domain/gs1/serial.ts'
 /** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
 export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
 
+/** Returns the path of an item's page. For an item with a GTIN this is its Digital Link. */
+export function pagePath(tokenId: bigint | string, item: ItemKey | null): string {
+  return item === null ? `/token/${tokenId}` : itemPath(item)
+}
+
 /**
  * Returns the links of an item, whose token is a number or decimal text. `baseUrl` is a configured origin without trailing slash, never a
  * `Host` header.
@@ -13,9 +18,8 @@ export function linksOf(
   baseUrl: string,
   { tokenId, item }: { readonly tokenId: bigint | string; readonly item: ItemKey | null },
 ) {
-  const path = item === null ? `/token/${tokenId}` : itemPath(item)
+  const path = pagePath(tokenId, item)
   return {
-    /** The human page; for an item with a GTIN this is its Digital Link. */
     page: `${baseUrl}${path}`,
     /** The credential; the GTIN form is the canonical one on both routes. */
     passport: `${baseUrl}/api/dpp${path}`,

@@ -6,7 +6,7 @@ import { readConfig } from '../../../src/app/config/config.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { itemPath } from '../../../src/passport/digital-link.ts'
+import { pagePath } from '../../../src/passport/links.ts'
 import { startService } from '../../../src/app/service.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
@@ -84,7 +84,7 @@ async function filled(world: World) {
 
   async function pathOf(name: ProductName): Promise<string> {
     const item = await parts.items.itemOfToken(tokenOf(name))
-    return item === null ? `/token/${tokenOf(name)}` : itemPath(item)
+    return pagePath(tokenOf(name), item)
   }
   const tokenOf = (name: ProductName) => items[product[name]]?.tokenId ?? 0n
   /** A new tap of a product's chip, as a query. */

@@ -3,7 +3,8 @@ import { type LifecycleState, isSealOpened } from '@touchstone/verdict'
 import type { BlockId } from '../../../domain/chain.ts'
 import { formatCsvRow } from '../../../lib/csv.ts'
 import type { LookupItem, LookupRow } from '../../../pages/lookup/row.ts'
-import { classPath, itemPath } from '../../../passport/digital-link.ts'
+import { classPath } from '../../../passport/digital-link.ts'
+import { pagePath } from '../../../passport/links.ts'
 import { encodeSerial } from '../../../domain/gs1/serial.ts'
 import { reportedFlags } from '../pages/item.ts'
 import type { LookupLine } from './lines.ts'
@@ -31,7 +32,7 @@ export function lookupItem({ tokenId, item, answer: { verdict, flags } }: FoundI
     tokenId: String(tokenId),
     gtin: item?.gtin,
     serial: item?.serial,
-    path: item === null ? `/token/${tokenId}` : itemPath(item),
+    path: pagePath(tokenId, item),
     state: verdict.state as Exclude<LifecycleState, 'NONE'>,
     reports: reportedFlags(verdict, flags),
     tampered: isSealOpened({ flags }),

@@ -26,9 +26,8 @@ import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
-import { itemPath } from '../../../passport/digital-link.ts'
 import type { ItemKey } from '../../../domain/gs1/serial.ts'
-import { linksOf } from '../../../passport/links.ts'
+import { linksOf, pagePath } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { productDocument } from '../../../passport/public/document.ts'
@@ -143,7 +142,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     owner,
     checkedAt: Math.floor(now() / 1000),
     link: page,
-    path: item === null ? `/token/${tokenId}` : itemPath(item),
+    path: pagePath(tokenId, item),
     verdictLink,
     verdictPath: `/api/asset/${tokenId}`,
     history: history?.available === true ? timelineOf(history.events) : null,

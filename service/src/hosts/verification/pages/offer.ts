@@ -12,7 +12,7 @@ import { methodRefused, preflight, readMethods } from '../../../http/responses.t
 import { faultNotice, type Notice } from '../../../pages/notice.ts'
 import { offerPage } from '../../../pages/ownership/offer.ts'
 import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
-import { itemPath } from '../../../passport/digital-link.ts'
+import { pagePath } from '../../../passport/links.ts'
 import { isRead, type Env, type RequestHelpers } from '../request.ts'
 import { brandOfToken, type ItemSite } from './item.ts'
 import { connectTo, pageResponse } from './response.ts'
@@ -57,7 +57,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       site.items.itemOfToken(tokenId).catch(() => null),
     ])
     if (known === null) return { kind: 'offerOver' }
-    const record = item === null ? `/token/${tokenId}` : itemPath(item)
+    const record = pagePath(tokenId, item)
     if (offer.status === 'over') return { kind: 'offerOver', record }
     if (offer.status === 'expired') return { kind: 'offerExpired', record }
     const { _warning, ...product } = known.verdict.untrusted ?? { _warning: '' }

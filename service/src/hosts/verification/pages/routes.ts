@@ -19,6 +19,7 @@ import { hasReportForm, itemPage } from '../../../pages/item/page.ts'
 import { faultNotice, type Notice, type TapFate } from '../../../pages/notice.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
+import { pagePath } from '../../../passport/links.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { resolveTapFor, UnresolvedTap, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { parseRawQuery, parseTapParameters } from '../../../tap/parameters.ts'
@@ -321,8 +322,7 @@ async function examplesOf({ verdicts, items, pages }: PageRoutes): Promise<Examp
       ])
       const { state = 'NONE', untrusted } = answer?.verdict ?? {}
       if (state === 'NONE') return []
-      const path = item === null ? `/token/${tokenId}` : itemPath(item)
-      return [{ path, name: untrusted?.name, tokenId: String(tokenId), state }]
+      return [{ path: pagePath(tokenId, item), name: untrusted?.name, tokenId: String(tokenId), state }]
     }),
   )
   return found.flat()
