@@ -7,14 +7,14 @@ import type { VerdictAnswer, Verdicts } from '../../assets/verdicts.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
 import { getHeader, requestIdFor, requestIdOf } from '../../http/request.ts'
-import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
+import type { Quota } from '../../http/rate-limit/limiter.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
+import type { RouteSite } from './request.ts'
 import { assetPrefix, sharedHeaders, verdictHeaders } from './routes/asset.ts'
 
-type FastPath = {
+type FastPath = RouteSite & {
   readonly verdicts: Verdicts
-  readonly limiter?: RateLimiter | undefined
   readonly clientKey: ClientKey
   readonly log: Log
 }

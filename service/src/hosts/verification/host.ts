@@ -6,7 +6,6 @@ import { mcpListener, type McpListener } from '../../agents/mcp/endpoint.ts'
 import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { asProblem, wantsProblem } from '../../http/problem-details.ts'
-import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { identified } from '../../http/request.ts'
 import { errorResponse } from '../../http/responses.ts'
 import type { Log } from '../../lib/log.ts'
@@ -20,7 +19,8 @@ import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
 import { statusRoutes, type StatusRoutes } from './passport/status.ts'
 import { dppRoutes, type DppRoutes } from './product/dpps.ts'
 import { restrictedRoutes, type RestrictedRoutes } from './product/restricted.ts'
-import { productRoutes, type ProductRoutes } from './product/routes.ts'
+import type { ProductSite } from './product/records.ts'
+import { productRoutes } from './product/routes.ts'
 import { createRequestHelpers, rawPath, type Env } from './request.ts'
 import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
 import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
@@ -36,7 +36,7 @@ type AgentInterfaces = A2aRoutes &
 export type VerificationHost = AssetRoutes &
   VerifyRoutes &
   PassportRoutes &
-  ProductRoutes &
+  ProductSite &
   DppRoutes &
   RestrictedRoutes &
   StatusRoutes &
@@ -47,8 +47,6 @@ export type VerificationHost = AssetRoutes &
   DocsSite & {
     /** MCP, A2A and the agent registry. Left out: the host has none. */
     readonly agents?: AgentInterfaces | undefined
-    /** Limit of keyless reads; taps have `tapLimiter`. Left out: no limit. */
-    readonly limiter?: RateLimiter | undefined
     readonly clientKey: ClientKey
     /** Left out: no tap has a country. */
     readonly clientCountry?: ClientCountry | undefined

@@ -35,6 +35,16 @@ export type Headers = Readonly<Record<string, string>>
 
 export type RequestHelpers = ReturnType<typeof createRequestHelpers>
 
+/** The quotas and the clock that routes take from their host. */
+export type RouteSite = {
+  /** Counts keyless reads. Left out: no limit. */
+  readonly limiter?: RateLimiter | undefined
+  /** Counts taps, and what reads the chain anew. Left out: no limit. */
+  readonly tapLimiter?: RateLimiter | undefined
+  /** Milliseconds since 1970. Left out: the machine's clock. */
+  readonly now?: () => number
+}
+
 type Client = {
   readonly clientKey: ClientKey
   readonly clientCountry?: ClientCountry | undefined

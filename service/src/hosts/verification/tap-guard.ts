@@ -3,12 +3,19 @@
  * Pages have the same order in pages/routes.ts, with texts for people.
  */
 import type { Context, Hono } from 'hono'
-import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { quotaHeaders, methodRefused, preflight } from '../../http/responses.ts'
 import { resolveTapFor, type ForgeryLimiter, type ResolveTap, type TapOutcome } from '../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../tap/verify-tap.ts'
 import { parseTapParameters } from '../../tap/parameters.ts'
-import { headerReader, rateLimited, rawQuery, type Env, type Headers, type RequestHelpers } from './request.ts'
+import {
+  headerReader,
+  rateLimited,
+  rawQuery,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+  type RouteSite,
+} from './request.ts'
 import {
   getTapTokens,
   isPrefetch,
@@ -20,9 +27,8 @@ import {
   type TapFailure,
 } from './tap-http.ts'
 
-export type TapRouteOptions = {
+export type TapRouteOptions = RouteSite & {
   readonly resolveTap: ResolveTap
-  readonly tapLimiter?: RateLimiter | undefined
   readonly forgeryLimiter?: ForgeryLimiter | undefined
 }
 

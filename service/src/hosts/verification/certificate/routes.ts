@@ -6,7 +6,6 @@ import type { Verdict } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import type { Minters } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, readMethods } from '../../../http/responses.ts'
 import { errorCodes } from '../../../lib/error-codes.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -25,9 +24,9 @@ import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { brandOfToken } from '../pages/item.ts'
 import { connectTo, fileResponse, formRefused, pageResponse } from '../pages/response.ts'
 import { beginPage, formFields } from '../pages/visit.ts'
-import { codedFailure, isRead, type Env, type RequestHelpers } from '../request.ts'
+import { codedFailure, isRead, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 
-export type CertificateSite = {
+export type CertificateSite = RouteSite & {
   /** The public origin, without a slash at the end. */
   readonly baseUrl: string
   readonly issuerName: string
@@ -42,10 +41,6 @@ export type CertificateSite = {
   readonly minters: Minters
   /** Undefined where no certificate comes as a pass. */
   readonly wallets?: Wallets | undefined
-  readonly limiter?: RateLimiter | undefined
-  readonly tapLimiter?: RateLimiter | undefined
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
 }
 
 export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site: CertificateSite): void {

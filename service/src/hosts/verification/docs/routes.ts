@@ -3,23 +3,18 @@
  * interactive reference of the API at /docs/api/try. Commands name this instance instead of the addresses of `npm start`.
  */
 import type { Context, Hono } from 'hono'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { preflight, readMethods } from '../../../http/responses.ts'
 import { documentResponse, lazyDocument, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { docsDocument, docsSearchDocument } from '../../../pages/docs/document.ts'
 import { docsPath } from '../../../pages/docs/markdown.ts'
 import { createDocsSearch } from '../../../pages/docs/search.ts'
 import { pageAssets } from '../pages/assets.ts'
-import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readRoute, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 import { referenceRoutes } from './reference.ts'
 import { docsSources, type DocsSite } from './sources.ts'
 
 /** Throws when a source is missing. */
-export function docsRoutes(
-  app: Hono<Env>,
-  helpers: RequestHelpers,
-  site: DocsSite & { readonly limiter?: RateLimiter | undefined },
-): void {
+export function docsRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DocsSite & RouteSite): void {
   const sources = docsSources(site)
   const frame = { pages: sources, assets: pageAssets().folder }
   const documents = new Map(

@@ -3,24 +3,21 @@
  * Each line counts in the budget of keyless reads. A list that does not fit into it consumes one request and is not looked up.
  */
 import type { Context, Hono } from 'hono'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import type { ServiceError } from '../../../lib/errors.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
 import { fileResponse, isOwnPost, pageResponse } from '../pages/response.ts'
 import { beginPage } from '../pages/visit.ts'
-import { readBodyOf, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { readBodyOf, type Env, type Headers, type RequestHelpers, type RouteSite } from '../request.ts'
 import { parseLines, withoutQueries } from './lines.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
 import { csvOf, rowOf } from './table.ts'
 
-export type BulkSite = LookupSite & {
-  /** The public origin, without a slash at the end. */
-  readonly baseUrl: string
-  readonly limiter?: RateLimiter | undefined
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
-}
+export type BulkSite = LookupSite &
+  RouteSite & {
+    /** The public origin, without a slash at the end. */
+    readonly baseUrl: string
+  }
 
 const mostLines = 200
 const maxBytes = 65_536

@@ -3,17 +3,15 @@
  * signs, one with the signature. The page has the ticket for it, so that another site cannot send them.
  */
 import type { Hono } from 'hono'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import type { Claims } from '../../../ownership/claims.ts'
 import { claimPath } from '../../../pages/ownership/wallet-form.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
-import type { Env, RequestHelpers } from '../request.ts'
+import type { Env, RequestHelpers, RouteSite } from '../request.ts'
 import { accountIn, deadlineIn, signatureIn, stepRoute, type TakeStep, textIn } from './signed-step.ts'
 
-export type ClaimSite = {
+export type ClaimSite = RouteSite & {
   /** Undefined where visitors cannot claim items. */
   readonly pageClaims: { readonly claims: Claims; readonly tickets: TapTickets } | undefined
-  readonly tapLimiter?: RateLimiter | undefined
 }
 
 export function claimRoute(app: Hono<Env>, helpers: RequestHelpers, { pageClaims, tapLimiter }: ClaimSite): void {

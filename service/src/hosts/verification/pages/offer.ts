@@ -7,23 +7,21 @@ import type { Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { clampSeconds } from '../../../domain/chain-index.ts'
 import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, readMethods } from '../../../http/responses.ts'
 import { faultNotice, type Notice } from '../../../pages/notice.ts'
 import { offerPage } from '../../../pages/ownership/offer.ts'
 import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
 import { pagePath } from '../../../passport/links.ts'
-import { isRead, type Env, type RequestHelpers } from '../request.ts'
+import { isRead, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 import { brandOfToken, type ItemSite } from './item.ts'
 import { connectTo, pageResponse } from './response.ts'
 import type { TransferSite } from './transfer.ts'
 import { beginPage } from './visit.ts'
 
-export type OfferSite = Pick<TransferSite, 'pageTransfers'> &
+export type OfferSite = RouteSite &
+  Pick<TransferSite, 'pageTransfers'> &
   Pick<ItemSite, 'baseUrl' | 'items' | 'pages' | 'minters'> & {
     readonly verdicts: Pick<Verdicts, 'answer'>
-    /** Each page reads the chain anew. */
-    readonly tapLimiter?: RateLimiter | undefined
   }
 
 export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferSite): void {

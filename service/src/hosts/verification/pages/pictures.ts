@@ -6,7 +6,6 @@ import type { Hono } from 'hono'
 import type { CachedPictures } from '../../../assets/pictures/store.ts'
 import type { PictureForm } from '../../../assets/pictures/limits.ts'
 import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import {
   errorResponse,
   methodRefused,
@@ -17,11 +16,10 @@ import {
   taggedResponse,
 } from '../../../http/responses.ts'
 import { picturesPrefix } from '../../../pages/item/picture.ts'
-import { isRead, rateLimited, type Env, type RequestHelpers } from '../request.ts'
+import { isRead, rateLimited, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 
-export type PictureSite = {
+export type PictureSite = RouteSite & {
   readonly pictureForms: Pick<CachedPictures, 'ready' | 'get' | 'known'>
-  readonly limiter?: RateLimiter | undefined
 }
 
 export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { pictureForms, limiter }: PictureSite): void {

@@ -4,20 +4,18 @@
  */
 import type { Hono } from 'hono'
 import type { DifferenceReports } from '../../../assets/difference-reports.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import type { Log } from '../../../lib/log.ts'
 import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
-import type { Env, RequestHelpers } from '../request.ts'
+import type { Env, RequestHelpers, RouteSite } from '../request.ts'
 import { formRefused } from './response.ts'
 import { beginPage, formFields } from './visit.ts'
 
-export type ReportSite = {
+export type ReportSite = RouteSite & {
   /** Undefined where no tap can be verified. */
   readonly reportTickets: TapTickets | undefined
   readonly differences: Pick<DifferenceReports, 'add'>
-  readonly tapLimiter?: RateLimiter | undefined
   readonly log: Log
 }
 

@@ -7,7 +7,7 @@ import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { homeLinks } from '../../../discovery/documents.ts'
-import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import type { Quota } from '../../../http/rate-limit/limiter.ts'
 import { parseTypedGtin } from '../../../domain/gs1/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/gs1/serial.ts'
 import { typedText } from '../../../domain/text.ts'
@@ -49,10 +49,7 @@ export type PageRoutes = ItemSite &
   ClaimSite &
   TransferSite &
   LinkSite &
-  TapRouteOptions & {
-    readonly verdicts: Pick<Verdicts, 'answer' | 'answers'>
-    readonly limiter?: RateLimiter | undefined
-  }
+  TapRouteOptions & { readonly verdicts: Pick<Verdicts, 'answer' | 'answers'> }
 
 type Visit = {
   readonly c: Context<Env>

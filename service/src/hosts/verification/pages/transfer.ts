@@ -4,17 +4,15 @@
  */
 import type { Hono } from 'hono'
 import { parseTransferId } from '../../../ownership/transfer-id.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import type { PageTransfers, Standing, TransferRefusal } from '../../../ownership/page-transfers.ts'
 import { transferPath } from '../../../pages/ownership/wallet-form.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
-import type { Env, RequestHelpers } from '../request.ts'
+import type { Env, RequestHelpers, RouteSite } from '../request.ts'
 import { accountIn, deadlineIn, signatureIn, type StepBody, stepRoute, type TakeStep, textIn } from './signed-step.ts'
 
-export type TransferSite = {
+export type TransferSite = RouteSite & {
   /** Undefined where visitors cannot pass items on. */
   readonly pageTransfers: { readonly steps: PageTransfers; readonly tickets: TapTickets } | undefined
-  readonly tapLimiter?: RateLimiter | undefined
 }
 
 /** Why nothing was done, besides the reasons of every step. */

@@ -6,18 +6,17 @@ import type { ItemKey } from '../../../domain/gs1/serial.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import { programVersion } from '../../../lib/version.ts'
 import type { TapOutcome } from '../../../tap/resolve-tap.ts'
+import type { RouteSite } from '../request.ts'
 
 export type ResolvedTap = Extract<TapOutcome, { kind: 'resolved' }>
 
 /** The service and its items; `baseUrl` is the public origin, without a slash at the end. */
-export type PassportSite = {
+export type PassportSite = RouteSite & {
   readonly baseUrl: string
   readonly issuerName: string
   readonly items: { readonly itemOfToken: (tokenId: bigint) => Promise<ItemKey | null> }
   /** Returns the stored text of a hash, altered or not. */
   readonly metadata: { readonly stored: (hash: Hex) => Promise<string | undefined> }
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
 }
 
 const software = {

@@ -7,7 +7,6 @@ import type { Hono } from 'hono'
 import { LRUCache } from 'lru-cache'
 import { etagOfText } from '../../../http/etag.ts'
 import { negotiate, type SignedForm } from '../../../http/accept.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
@@ -18,17 +17,14 @@ import {
   type StatusBits,
   type StatusPurpose,
 } from '../../../passport/signing/status-list.ts'
-import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readRoute, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 
-export type StatusRoutes = {
+export type StatusRoutes = RouteSite & {
   readonly baseUrl: string
   readonly issuerName: string
   readonly issuer: Pick<Issuer, 'listSignerFor'>
   /** Returns the bits of a list, null when there is no such list. */
   readonly statusBits: (list: number) => Promise<StatusBits | null>
-  readonly limiter?: RateLimiter | undefined
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
 }
 
 const prefix = '/api/status/'

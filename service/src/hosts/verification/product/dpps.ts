@@ -6,7 +6,7 @@
 import type { Context, Hono } from 'hono'
 import { decodePercent } from '../../../lib/bytes.ts'
 import { etagOf } from '../../../http/etag.ts'
-import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import type { Quota } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, openToAll, preflight, quotaHeaders, taggedResponse } from '../../../http/responses.ts'
 import { formatSecond } from '../../../domain/text.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
@@ -33,11 +33,8 @@ import { faultResult, result, type Reason } from './result.ts'
 import { parseRawQuery } from '../../../tap/parameters.ts'
 
 export type DppRoutes = ProductSite & {
-  readonly limiter?: RateLimiter | undefined
   /** API keys that read the access tiers. Left out: everyone is the public. */
   readonly keyAccess?: KeyAccess | undefined
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
 }
 
 /** Each route: the identifier that its path begins with, and whether it takes a date. */

@@ -17,8 +17,9 @@ import type { RestrictedStore } from '../../../passport/public/restricted-store.
 import { withRestricted } from '../../../passport/public/tiers.ts'
 import { stateAt, versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
 import { type Brands, permits } from '../../../access/rights.ts'
+import type { RouteSite } from '../request.ts'
 
-export type ProductSite = {
+export type ProductSite = RouteSite & {
   /** The public origin, without a slash at the end. */
   readonly baseUrl: string
   readonly contract: string

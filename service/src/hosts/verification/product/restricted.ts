@@ -5,17 +5,15 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import type { RestrictedStore } from '../../../passport/public/restricted-store.ts'
 import { fileHeaders } from '../routes/metadata.ts'
-import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readRoute, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 import { callerOf, type KeyAccess } from './access.ts'
 import { faultResult, result } from './result.ts'
 
-export type RestrictedRoutes = {
+export type RestrictedRoutes = RouteSite & {
   readonly restrictedDetails?: Pick<RestrictedStore, 'get'> | undefined
   readonly keyAccess?: KeyAccess | undefined
-  readonly limiter?: RateLimiter | undefined
 }
 
 const prefix = '/api/restricted/'

@@ -4,16 +4,13 @@
  */
 import type { Hono } from 'hono'
 import { etagOf } from '../../../http/etag.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { parseSubjectPath, productRoot } from '../../../passport/public/subject.ts'
 import { readRoute, type Env, type RequestHelpers } from '../request.ts'
 import { readProduct, type ProductSite } from './records.ts'
 
-export type ProductRoutes = ProductSite & { readonly limiter?: RateLimiter | undefined }
-
-export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: ProductRoutes): void {
+export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: ProductSite): void {
   readRoute(app, helpers, { prefix: `${productRoot}/`, limiter: site.limiter }, async (c, headers) => {
     const subject = parseSubjectPath(c.req.path.slice(productRoot.length))
     if (subject === null) return errorResponse(400, badPath, headers)

@@ -17,7 +17,6 @@ import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -33,17 +32,17 @@ import {
   type Env,
   type Headers,
   type RequestHelpers,
+  type RouteSite,
 } from '../request.ts'
 import { nothingHere } from './asset.ts'
 import { lifetimeOfKeys } from './well-known.ts'
 
-export type AgentRoutes = {
+export type AgentRoutes = RouteSite & {
   readonly ownAgent: OwnAgent & CardOwner
   readonly agents: Agents
   readonly reputations: Reputations
   /** Signs the agent card. Left out: the card is not signed. */
   readonly issuer?: Pick<Issuer, 'signerFor'> | undefined
-  readonly limiter?: RateLimiter | undefined
 }
 
 const prefix = '/api/agents/'

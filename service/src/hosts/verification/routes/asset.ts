@@ -7,7 +7,7 @@ import type { ProofBundles } from '../../../assets/proof-bundle.ts'
 import type { VerdictAnswer, Verdicts } from '../../../assets/verdicts.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { Rejection } from '../../../http/listener.ts'
-import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import type { Quota } from '../../../http/rate-limit/limiter.ts'
 import { exposedHeaders, errorResponse, uncachedJson } from '../../../http/responses.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
@@ -18,15 +18,15 @@ import {
   type Env,
   type Headers,
   type RequestHelpers,
+  type RouteSite,
 } from '../request.ts'
 
 export const assetPrefix = '/api/asset/'
 
-export type AssetRoutes = {
+export type AssetRoutes = RouteSite & {
   readonly verdicts: Verdicts
   /** Left out: the proof route does not exist. */
   readonly proofs?: ProofBundles | undefined
-  readonly limiter?: RateLimiter | undefined
 }
 
 export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts, proofs, limiter }: AssetRoutes): void {

@@ -4,14 +4,12 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { errorResponse, openToAll, taggedResponse } from '../../../http/responses.ts'
-import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readRoute, type Env, type RequestHelpers, type RouteSite } from '../request.ts'
 
-export type MetadataRoutes = {
+export type MetadataRoutes = RouteSite & {
   /** Returns the texts of the hashes that are stored unaltered. */
   readonly metadata: { readonly getMany: (hashes: readonly Hex[]) => Promise<ReadonlyMap<Hex, string>> }
-  readonly limiter?: RateLimiter | undefined
 }
 
 const prefix = '/api/metadata/'
