@@ -5,7 +5,8 @@
  */
 import { secp256k1 } from './noble/curves/secp256k1.js'
 import { keccak_256 as keccak } from './noble/hashes/sha3.js'
-import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from './noble/hashes/utils.js'
+import { bytesToHex, hexToBytes, utf8ToBytes } from './noble/hashes/utils.js'
+import { typedDataDigest } from './verdict/attestation/eip712.js'
 
 /** Input of the derivation. Another one gives another key, so it never changes. */
 const salt = utf8ToBytes('touchstone owner key, version 1')
@@ -22,7 +23,7 @@ export function passkeyProvider({ isNew }) {
         return [addressOf(key)]
       }
       if (method !== 'eth_signTypedData_v4' || key === undefined) throw new Error(`A passkey has no ${method}.`)
-      return sign(key, digestOf(JSON.parse(params[1])))
+      return sign(key, hexToBytes(typedDataDigest(JSON.parse(params[1])).slice(2)))
     },
     /** Overwrites the key, at the end of each step. */
     forget() {
@@ -96,22 +97,4 @@ function addressOf(key) {
 function sign(key, digest) {
   const [recovery, ...signature] = secp256k1.sign(digest, key, { prehash: false, format: 'recovered' })
   return `0x${bytesToHex(Uint8Array.from(signature))}${(27 + recovery).toString(16)}`
-}
-
-/** Hashes typed data whose structs hold no structs and no lists, as those of the registry (EIP-712). */
-function digestOf({ domain, types, primaryType, message }) {
-  const hashOf = (type, value) => {
-    const fields = types[type]
-    const text = `${type}(${fields.map((field) => `${field.type} ${field.name}`).join(',')})`
-    return keccak(
-      concatBytes(keccak(utf8ToBytes(text)), ...fields.map((field) => wordOf(field.type, value[field.name]))),
-    )
-  }
-  return keccak(concatBytes(Uint8Array.of(0x19, 0x01), hashOf('EIP712Domain', domain), hashOf(primaryType, message)))
-}
-
-function wordOf(type, value) {
-  if (type === 'string') return keccak(utf8ToBytes(value))
-  if (!/^(?:uint\d+|address|bytes32)$/.test(type)) throw new TypeError(`Type ${type} is not one of the registry.`)
-  return hexToBytes(BigInt(value).toString(16).padStart(64, '0'))
 }

@@ -41,7 +41,7 @@ function readAssets() {
   const index = import.meta.resolve('@touchstone/verdict')
   const library = new URL('.', index)
   const [extension] = /\.[jt]s$/.exec(index) ?? [] // the package of a release holds JavaScript
-  for (const entry of ['check/recheck', 'rules/owner'])
+  for (const entry of ['check/recheck', 'rules/owner', 'attestation/eip712'])
     addModule(files, library, new URL(`${entry}${extension}`, library))
   for (const module of [
     import.meta.resolve('@noble/curves/secp256k1.js'),
