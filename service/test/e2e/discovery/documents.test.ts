@@ -11,9 +11,8 @@ import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/tes
 import { discoveryDocuments } from '../../../src/discovery/documents.ts'
 import { graphqlErrorCodes } from '../../../src/graphql/errors.ts'
 import { routeNames } from '../../../src/app/route-names.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { routeOf } from '../../../src/http/metrics.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { startWorld } from '../../support/world.ts'
 
 type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
@@ -50,8 +49,7 @@ describe('discovery', () => {
   }
 
   it('has a name for every route that the verification host serves', () => {
-    const log = createLog(() => {}, 'silent')
-    const { routes } = verificationHost({ ...world.components, baseUrl: world.url, clientKey: () => '', log })
+    const { routes } = hostOf(world)
     const paths = new Set(routes.map(({ path }) => path.replace('*', 'x')).filter((path) => path !== '/x'))
     assert.ok(paths.size > 30, `${paths.size} routes`)
     const unnamed = [...paths].filter((path) => routeOf(routeNames.verification, path)[1] === 'other')

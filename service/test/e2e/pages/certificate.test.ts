@@ -4,11 +4,10 @@ import { after, before, describe, it } from 'node:test'
 import { decodePDFRawStream, PDFDocument, PDFRawStream } from '@cantoo/pdf-lib'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import decodeQR from 'qr/decode.js'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { languages } from '../../../src/pages/languages.ts'
 import { createSigner } from '../../../src/passport/signing/signer.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { documentedCheck } from '../../support/docs/passport-check.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
 import { baseUrl } from '../../support/passport/fixtures.ts'
@@ -17,6 +16,7 @@ import {
   certificateView,
   certify as certifyTap,
   codeOf,
+  pageAt,
   payloadOf,
   sendTicket,
   ticketIn,
@@ -73,18 +73,18 @@ describe('a certificate', () => {
   })
 
   it('needs a fresh ticket of its own page, and a record without a report', async () => {
-    const page = await (await fetch(await world.tapped('activated'), { headers: { Accept: 'text/html' } })).text()
+    const page = await pageAt(await world.tapped('activated'))
     const ticket = ticketIn(page)
     assert.equal((await post({ ticket })).status, 200)
     for (const wrong of ['', forgeTicket(ticket), ticket.replace(/^\d+/, '1')])
       assert.equal((await post({ ticket: wrong })).status, 400)
     assert.equal((await post({ ticket }, { 'Sec-Fetch-Site': 'cross-site' })).status, 400)
     assert.equal((await fetch(`${world.url}/certificate`)).status, 405)
-    const stolen = await (await fetch(await world.tapped('stolen'), { headers: { Accept: 'text/html' } })).text()
-    const untapped = await (await fetch(`${world.url}${await world.pathOf('activated')}`)).text()
+    const stolen = await pageAt(await world.tapped('stolen'))
+    const untapped = await pageAt(`${world.url}${await world.pathOf('activated')}`)
     for (const without of [stolen, untapped]) assert.ok(!without.includes('action="/certificate'))
     assert.ok(page.includes('value="jwt"') && !/value="(apple|google)"/.test(page))
-    const tap = await (await fetch(await world.tapped('chair'), { headers: { Accept: 'text/html' } })).text()
+    const tap = await pageAt(await world.tapped('chair'))
     await world.write({
       kind: 'flag',
       tokenId: world.tokenOf('chair'),
@@ -97,13 +97,7 @@ describe('a certificate', () => {
   it('is not offered without a key that signs it', async () => {
     const { issuer } = world.components
     const keys = issuer.keys().filter(({ algorithm }) => algorithm === 'Ed25519')
-    const host = verificationHost({
-      ...world.components,
-      issuer: { ...issuer, signerFor: (did) => createSigner({ did, keys }) },
-      baseUrl: world.url,
-      clientKey: () => '',
-      log: createLog(() => {}, 'silent'),
-    })
+    const host = hostOf(world, { issuer: { ...issuer, signerFor: (did) => createSigner({ did, keys }) } })
     const { pathname, search } = new URL(await world.tapped('claimed'))
     const page = await (await host.request(`${pathname}${search}`, { headers: { Accept: 'text/html' } })).text()
     assert.match(page, /Genuine, just claimed/)

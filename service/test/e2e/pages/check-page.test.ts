@@ -57,6 +57,12 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await said.catch(async () => assert.fail(await page.locator('[data-checked]').innerText()))
   }
 
+  /** Pastes a certificate, and checks it. */
+  async function paste(page: Opened, text: string): Promise<void> {
+    await page.getByLabel('Certificate or its link').fill(text)
+    await page.getByRole('button', { name: 'Check' }).click()
+  }
+
   /** Reads the block, again where a busy machine did not answer in time. */
   async function readBlock(page: Opened): Promise<void> {
     const isRead = page.getByText(/is on the blockchain, and the record says the same there/)
@@ -85,8 +91,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await using page = await browser.open(`${world.url}/check?lang=en`)
     const sent: string[] = []
     page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`))
-    await page.getByLabel('Certificate or its link').fill(`${world.url}/check#${jws}`)
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, `${world.url}/check#${jws}`)
     await says(page, titles.valid)
     const rows = page.locator('.checks li.yes')
     assert.equal(await rows.count(), 3)
@@ -119,8 +124,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await using page = await browser.open(`${world.url}/check?lang=en`)
     for (const at of [5, head.length + 40, head.length + body.length - 3, jws.length - 20, jws.length - 1]) {
       const other = jws[at] === 'A' ? 'B' : 'A'
-      await page.getByLabel('Certificate or its link').fill(jws.slice(0, at) + other + jws.slice(at + 1))
-      await page.getByRole('button', { name: 'Check' }).click()
+      await paste(page, jws.slice(0, at) + other + jws.slice(at + 1))
       await says(page, titles.refused)
       await page.reload()
     }
@@ -163,8 +167,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       [good, titles.valid],
       [{ ...good, validUntil: at(-3_600) }, titles.refused],
     ] as const) {
-      await slow.getByLabel('Certificate or its link').fill(await signed(claims))
-      await slow.getByRole('button', { name: 'Check' }).click()
+      await paste(slow, await signed(claims))
       await says(slow, title)
     }
   })
@@ -196,8 +199,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
           const response = await route.fetch()
           await route.fulfill({ response, json: { ...((await response.json()) as object), ...changed } })
         })
-      await page.getByLabel('Certificate or its link').fill(jws)
-      await page.getByRole('button', { name: 'Check' }).click()
+      await paste(page, jws)
       await says(page, titles.part)
       assert.equal(await page.locator('.checks li.yes').count(), 2)
     }
@@ -214,8 +216,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       }))
       await route.fulfill({ response, json: { ...document, verificationMethod } })
     })
-    await page.getByLabel('Certificate or its link').fill(await jwtOf('claimed'))
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, await jwtOf('claimed'))
     await says(page, titles.refused)
     await page.getByText(/The key that signed it is unknown/).waitFor()
   })
@@ -271,8 +272,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       await says(page, 'Nothing was checked')
       await page.getByText(/^This browser cannot check signatures here/).waitFor()
       assert.equal(await page.locator('[data-checked].tone-none').count(), 1)
-      await page.getByLabel('Certificate or its link').fill('a.b.c')
-      await page.getByRole('button', { name: 'Check' }).click()
+      await paste(page, 'a.b.c')
       await says(page, titles.refused) // no signature is needed to say so
     }
   })
@@ -284,8 +284,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       assert.equal(response.headers()['content-type'], 'application/vc')
       await route.fulfill({ response })
     })
-    await page.getByLabel('Certificate or its link').fill(await jwtOf('claimed'))
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, await jwtOf('claimed'))
     await says(page, titles.part)
     assert.equal(await page.locator('.checks li.yes').count(), 2)
   })
@@ -312,8 +311,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     })
     const isRead = page.waitForResponse((answer) => String(answer.request().postData()).includes('eth_call'))
     await page.getByRole('button', { name: /^Read the block at/ }).click()
-    await page.getByLabel('Certificate or its link').fill(`${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, `${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
     await says(page, titles.refused)
     release()
     await (await isRead).finished()
@@ -372,20 +370,16 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await page.getByText(/as it was kept on/).waitFor()
     const ended = { ...payloadOf(jws), validUntil: new Date(Date.now() - 3_600_000).toISOString() }
     await page.clock.setFixedTime(Date.now() - 7_200_000)
-    await page.getByLabel('Certificate or its link').fill(await signed(ended))
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, await signed(ended))
     await says(page, titles.refused)
     await page.getByText('It has ended.').waitFor()
-    await page.getByLabel('Certificate or its link').fill(jws)
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, jws)
     await says(page, titles.part)
     assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
-    await page.getByLabel('Certificate or its link').fill(`${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, `${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
     await says(page, titles.refused)
     await page.evaluate('caches.keys().then((names) => Promise.all(names.map((name) => caches.delete(name))))')
-    await page.getByLabel('Certificate or its link').fill(jws)
-    await page.getByRole('button', { name: 'Check' }).click()
+    await paste(page, jws)
     await says(page, 'Nothing was checked')
   })
 

@@ -5,8 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { zeroHash } from '../../../src/domain/chain.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { until } from '../../support/wait.ts'
 
@@ -45,15 +44,6 @@ describe('the pages of items', () => {
       assert.ok(card.includes(part), card)
   })
 
-  const hostWith = (more: Partial<PageWorld['components']>) =>
-    verificationHost({
-      ...world.components,
-      baseUrl: world.url,
-      clientKey: () => '',
-      log: createLog(() => {}, 'silent'),
-      ...more,
-    })
-
   it('do not guess the owner of a reported item whose record cannot be read, or has changed since the verdict', async () => {
     const { reader } = world.components
     const read = async (tokenId: bigint) => {
@@ -63,9 +53,9 @@ describe('the pages of items', () => {
     const away = () => Promise.reject(new Error('The chain is away.'))
     const path = await world.pathOf('stolen')
     for (const [isShown, host] of [
-      [true, hostWith({})],
-      [false, hostWith({ reader: { ...reader, read } })],
-      [false, hostWith({ reader: { ...reader, read: away } })],
+      [true, hostOf(world)],
+      [false, hostOf(world, { reader: { ...reader, read } })],
+      [false, hostOf(world, { reader: { ...reader, read: away } })],
     ] as const) {
       const page = await host.request(path)
       assert.equal(page.status, 200)
@@ -105,7 +95,7 @@ describe('the pages of items', () => {
     const bytes = new Uint8Array(randomBytes(40))
     const path = '/assets/themes/0123456789abcdef/face.woff2'
     const themes = pages.themes.map((theme) => ({ ...theme, hasTypeface: true, typeface: { path, bytes } }))
-    const host = hostWith({ pages: { ...pages, themes } })
+    const host = hostOf(world, { pages: { ...pages, themes } })
     const policyAt = async (at: string) => (await host.request(at)).headers.get('content-security-policy') ?? ''
     assert.match(await policyAt(await world.pathOf('satchel')), /font-src 'self'/)
     assert.doesNotMatch(await policyAt(await world.pathOf('chair')), /font-src/)

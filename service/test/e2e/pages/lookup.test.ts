@@ -4,14 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { parse } from 'csv-parse/sync'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { gtinCheckDigit } from '../../../src/domain/gs1/gtin.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { audit, headingOf, noBrowser, startBrowser } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
-const silent = createLog(() => {}, 'silent')
 const satchel = { gtin: '09520003000001', serial: 'S7-1182' }
 
 let world: PageWorld
@@ -264,13 +262,7 @@ describe('a list of many', () => {
 
   it('counts each line in the budget, and consumes one request for a list that does not fit', async () => {
     const limiter = createRateLimiter({ limit: 5, windowSeconds: 60 })
-    const host = verificationHost({
-      ...world.components,
-      baseUrl: world.url,
-      limiter,
-      clientKey: () => 'one',
-      log: silent,
-    })
+    const host = hostOf(world, { limiter })
     const send = async (body: string) => {
       const answer = await host.request('/bulk?lang=en', {
         method: 'POST',

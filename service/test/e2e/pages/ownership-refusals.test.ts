@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, mock } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { signRecoverable } from 'tiny-secp256k1'
 import { bytesToHex, hashTypedData, hexToBytes, zeroHash } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -10,7 +9,7 @@ import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import type { TapTickets } from '../../../src/tap/tap-ticket.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { forgeTicket, ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
@@ -32,7 +31,7 @@ describe('the routes of ownership in the page', () => {
 
   it('claims nothing for another site or without a fresh tap', async () => {
     const item = await own.released()
-    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
+    const ticket = await own.ticketOf(item)
     const { address: account } = newAccount()
     const claim = async (fields: object, headers = {}) =>
       own.reasonOf(await own.send('/claim', { ticket, account, ...fields }, headers))
@@ -67,14 +66,12 @@ describe('the routes of ownership in the page', () => {
       world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: zeroHash })
     const item = await own.released()
     const wallet = newAccount()
-    const input = { ticket: own.ticketIn(await own.pageOf(own.tapOf(item))), account: wallet.address }
-    const terms = await own.send('/claim', input)
-    const signature = await wallet.signTypedData(dataOf(terms))
+    const signed = await own.signed('/claim', { ticket: await own.ticketOf(item) }, wallet)
     await opened(item)
-    assert.deepEqual(own.reasonOf(await own.send('/claim', input)), [409, 'taken'])
-    const signed = { ...input, deadline: terms.deadline, signature }
+    const { ticket, account } = signed
+    assert.deepEqual(own.reasonOf(await own.send('/claim', { ticket, account })), [409, 'taken'])
     assert.deepEqual(own.reasonOf(await own.send('/claim', signed)), [409, 'taken'])
-    assert.equal(own.ticketIn(await own.pageOf(own.tapOf(item))), '')
+    assert.equal(await own.ticketOf(item), '')
     const seller = newAccount()
     const sold = await own.claimed(seller)
     const { transferId } = await own.offered(sold, { seller, to: wallet.address })
@@ -102,9 +99,9 @@ describe('the routes of ownership in the page', () => {
       assert.deepEqual(await sendAt(String(given)), [200, undefined])
     }
     const item = await own.released()
-    const ticketOf = async () => own.ticketIn(await own.pageOf(own.tapOf(item)))
-    await ends('/claim', { ticket: await ticketOf(), account: seller.address }, 'deadline', [86_400, -86_400])
-    const offer = { step: 'offer', ticket: await ticketOf(), account: seller.address, to: newAccount().address }
+    const claim = { ticket: await own.ticketOf(item), account: seller.address }
+    await ends('/claim', claim, 'deadline', [86_400, -86_400])
+    const offer = { step: 'offer', ticket: await own.ticketOf(item), account: seller.address, to: newAccount().address }
     assert.deepEqual(own.reasonOf(await own.send('/transfer', { ...offer, to: seller.address })), [400, 'self'])
     await ends('/transfer', offer, 'expiry', [3_600, -73 * 3_600])
   })
@@ -119,10 +116,8 @@ describe('the routes of ownership in the page', () => {
         tickets?.issue({ ...tap, batchId: 'none', ageSeconds: 0 }) ?? assert.fail('there are no tickets')
       const body = new URLSearchParams({ ticket: ticketOf(certificateTickets), as: 'jwt' })
       const { status } = await fetch(`${world.url}/certificate`, { method: 'POST', body })
-      const input = { ticket: ticketOf(pageClaims?.tickets), account: wallet.address }
-      const terms = await own.send('/claim', input)
-      const signature = await wallet.signTypedData(dataOf(terms))
-      return [status, ...own.reasonOf(await own.send('/claim', { ...input, deadline: terms.deadline, signature }))]
+      const signed = await own.signed('/claim', { ticket: ticketOf(pageClaims?.tickets) }, wallet)
+      return [status, ...own.reasonOf(await own.send('/claim', signed))]
     }
     assert.deepEqual(await outcomesFor(other), [409, 400, 'expired'])
     assert.deepEqual(await outcomesFor(item), [200, 200, undefined])
@@ -152,14 +147,9 @@ describe('the routes of ownership in the page', () => {
 
   it('claims once: the same signature again gets the first answer, and another wallet nothing', async () => {
     const item = await own.released()
-    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
-    const signed = await Promise.all(
-      [newAccount(), newAccount()].map(async (wallet) => {
-        const input = { ticket, account: wallet.address }
-        const terms = await own.send('/claim', input)
-        return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
-      }),
-    )
+    const ticket = await own.ticketOf(item)
+    const wallets = [newAccount(), newAccount()]
+    const signed = await Promise.all(wallets.map((wallet) => own.signed('/claim', { ticket }, wallet)))
     const first = await own.send('/claim', signed[0] ?? {})
     assert.deepEqual([first.http, first.status], [200, 'mined'])
     assert.deepEqual(await own.send('/claim', signed[0] ?? {}), first)
@@ -208,8 +198,7 @@ describe('the routes of ownership in the page', () => {
 
     // One tap makes one offer: the operator's gas cannot be spent in a loop.
     await own.answered('withdraw', { transferId, account: seller })
-    const terms = await own.send('/transfer', { step: 'offer', ticket, account: seller.address, to })
-    const again = { deadline: terms.deadline, signature: await seller.signTypedData(dataOf(terms)) }
+    const again = await own.signed('/transfer', { step: 'offer', ticket, to }, seller)
     assert.deepEqual(await offer(again), [409, 'used', undefined])
     const voided = { step: 'withdraw', ticket, account: seller.address, signature: `0x${'11'.repeat(65)}` }
     assert.deepEqual(own.reasonOf(await own.send('/transfer', voided)), [400, 'unsigned'])
@@ -276,15 +265,10 @@ describe('the routes of ownership in the page', () => {
 
   it('offers no step that the operator has switched off', async () => {
     const { tokenId } = await own.claimed()
-    const { components: parts } = world
-    const host = verificationHost({
-      ...parts,
+    const host = hostOf(world, {
       pageClaims: undefined,
       pageTransfers: undefined,
-      pages: { ...parts.pages, ownership: new Set() },
-      baseUrl: world.url,
-      clientKey: () => '',
-      log: createLog(() => {}, 'silent'),
+      pages: { ...world.components.pages, ownership: new Set() },
     })
     const record = await host.request(`/token/${tokenId}`)
     assert.equal(record.status, 200)
@@ -297,14 +281,9 @@ describe('the routes of ownership in the page', () => {
   })
 
   it('says how long to wait when a client has sent too many steps', async () => {
-    const { components: parts } = world
-    const host = verificationHost({
-      ...parts,
-      pages: { ...parts.pages, ownership: new Set(['claim', 'transfer']) },
+    const host = hostOf(world, {
+      pages: { ...world.components.pages, ownership: new Set(['claim', 'transfer']) },
       tapLimiter: createRateLimiter({ limit: 1 }),
-      baseUrl: world.url,
-      clientKey: () => '',
-      log: createLog(() => {}, 'silent'),
     })
     await host.request('/claim', { method: 'POST' })
     for (const path of ['/claim', '/transfer']) {
@@ -374,25 +353,15 @@ describe('steps of ownership that are sent together', () => {
 
   it('are one transaction for a tap, whichever wallets claim by it', async () => {
     const item = await own.released()
-    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
-    const claims = await Promise.all(
-      [newAccount(), newAccount(), newAccount()].map(async (wallet) => {
-        const input = { ticket, account: wallet.address }
-        const terms = await own.send('/claim', input)
-        return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
-      }),
-    )
+    const ticket = await own.ticketOf(item)
+    const wallets = [newAccount(), newAccount(), newAccount()]
+    const claims = await Promise.all(wallets.map((wallet) => own.signed('/claim', { ticket }, wallet)))
     assert.deepEqual(await together('/claim', claims), { sent: 1, outcomes: ['mined', 'used', 'used'] })
   })
 
   it('are refused to another wallet while the claim of a tap is on its way', async () => {
-    const ticket = own.ticketIn(await own.pageOf(own.tapOf(await own.released())))
-    const signed = async () => {
-      const wallet = newAccount()
-      const input = { ticket, account: wallet.address }
-      const terms = await own.send('/claim', input)
-      return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
-    }
+    const ticket = await own.ticketOf(await own.released())
+    const signed = () => own.signed('/claim', { ticket }, newAccount())
     const [first, second] = [await signed(), await signed()]
     const released = Promise.withResolvers<void>()
     world.faults.set({ methods: ['eth_sendRawTransaction'], held: released.promise })
@@ -405,13 +374,11 @@ describe('steps of ownership that are sent together', () => {
   })
 
   it('are not called refused by a fault once they are signed, because they may have been sent', async () => {
-    const wallet = newAccount()
-    const input = { ticket: own.ticketIn(await own.pageOf(own.tapOf(await own.released()))), account: wallet.address }
-    const terms = await own.send('/claim', input)
-    const signed = { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
+    const ticket = await own.ticketOf(await own.released())
+    const signed = await own.signed('/claim', { ticket }, newAccount())
     world.faults.set('die')
     assert.deepEqual(own.reasonOf(await own.send('/claim', signed)), [502, 'unsure'])
-    assert.deepEqual(own.reasonOf(await own.send('/claim', input)), [502, 'refused'])
+    assert.deepEqual(own.reasonOf(await own.send('/claim', { ticket, account: signed.account })), [502, 'refused'])
     const offer = await fetch(`${world.url}/t/1-1`, { headers: { 'Accept-Language': 'en' } })
     assert.equal(offer.status, 502)
     assert.match(await offer.text(), /No answer yet/)

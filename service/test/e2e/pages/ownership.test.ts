@@ -53,6 +53,18 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.equal((await page.locator('#address').inputValue()).toLowerCase(), await own.ownerOf(item))
   }
   const unfold = (page: Opened, title: string) => page.getByText(title, { exact: true }).click()
+  /** Taps the item, and opens a section of its page. */
+  async function tapAndUnfold(page: Opened, item: TappedItem, title: string) {
+    await page.goto(own.tapOf(item))
+    await unfold(page, title)
+  }
+  /** An item whose owner has ether for transactions. */
+  async function payable() {
+    const owner = newAccount()
+    const item = await own.claimed(owner)
+    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    return { owner, item }
+  }
 
   it('claims the item for a wallet of the browser, which signs what the service asks for', async () => {
     const item = await own.released()
@@ -96,8 +108,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     const address = (await buyer.locator('#own-address').textContent()) ?? ''
     assert.equal(address, buyerWallet.account.address)
 
-    await owner.goto(own.tapOf(item))
-    await unfold(owner, 'Pass it on')
+    await tapAndUnfold(owner, item, 'Pass it on')
     const offer = (sentence: string) => step(owner, 'offer', { button: 'Offer with', sentence })
     // Enter starts the step of the only wallet; the address never gets into the URL.
     await owner.getByRole('button', { name: `Offer with ${walletName}` }).waitFor()
@@ -170,8 +181,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
 
     wallet.account = seller
     wallet.signer = seller
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Take an offer back')
+    await tapAndUnfold(page, item, 'Take an offer back')
     await end('The offer has ended. The item stays with its owner.')
     assert.equal(wallet.signed.at(-1)?.primaryType, 'InvalidateNonce')
   })
@@ -192,13 +202,10 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   })
 
   it('reports loss and lifts the report by the wallet of the owner, on the network of the record', async () => {
-    const owner = newAccount()
-    const item = await own.claimed(owner)
-    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    const { owner, item } = await payable()
     await using page = await browser.open(`${world.url}/`)
     const wallet = await addWallet(page, newAccount(), world.rpc)
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Report it lost or stolen')
+    await tapAndUnfold(page, item, 'Report it lost or stolen')
     const report = page.getByRole('button', { name: 'Report lost with' })
     const outcome = page.locator('form[data-step="call"]', { has: report }).locator('.outcome')
     await report.click()
@@ -234,8 +241,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     const claim = (sentence: string) => step(page, 'claim', { button: 'Claim with', sentence })
     const unknown =
       'It is not known yet whether it is on record. Open the page of the item again in a minute, before you try again.'
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Claim it')
+    await tapAndUnfold(page, item, 'Claim it')
     await page.route('**/claim', (route) => route.abort())
     await claim('It could not be sent, and nothing has changed. Try it again later.')
     await page.unroute('**/claim')
@@ -252,8 +258,7 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     // The claim is answered, and the record cannot be read.
     const second = await own.released()
     await page.unroute('**/claim')
-    await page.goto(own.tapOf(second))
-    await unfold(page, 'Claim it')
+    await tapAndUnfold(page, second, 'Claim it')
     const unread = { status: 502, json: { version: '1', error: { code: 'CHAIN_UNAVAILABLE', message: '' } } }
     await page.route('**/api/asset/*', (route) => route.fulfill(unread))
     await claim(unknown)
@@ -276,17 +281,14 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   })
 
   it('waits for the record of a report that was sent, although one read of it and one of the receipt fail', async () => {
-    const owner = newAccount()
-    const item = await own.claimed(owner)
-    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    const { owner, item } = await payable()
     await using page = await browser.open(`${world.url}/`)
     let unreadReceipts = 1
     const wallet = await addWallet(page, owner, (method, parameters) => {
       if (method === 'eth_getTransactionReceipt' && unreadReceipts-- > 0) throw new Error('busy')
       return world.rpc(method, parameters)
     })
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Report it lost or stolen')
+    await tapAndUnfold(page, item, 'Report it lost or stolen')
     let unreadRecords = 1
     await page.route('**/api/asset/*', async (route) => {
       const isSent = wallet.asked.includes('eth_sendTransaction')
@@ -298,16 +300,13 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   })
 
   it('says that a report is on its way where the wallet never returns its receipt', async () => {
-    const owner = newAccount()
-    const item = await own.claimed(owner)
-    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    const { owner, item } = await payable()
     await using page = await browser.open(`${world.url}/`)
     const wallet = await addWallet(page, owner, (method, parameters) =>
       method === 'eth_getTransactionReceipt' ? new Promise(() => {}) : world.rpc(method, parameters),
     )
     await page.clock.install()
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Report it lost or stolen')
+    await tapAndUnfold(page, item, 'Report it lost or stolen')
     await page.getByRole('button', { name: 'Report lost with' }).click()
     await until(() => wallet.asked.includes('eth_getTransactionReceipt'))
     await page.clock.fastForward('02:00')
@@ -315,14 +314,11 @@ describe('ownership in the page', { skip: noBrowser }, () => {
   })
 
   it('looks at the record where a wallet fails and does not say whether it sent a report', async () => {
-    const owner = newAccount()
-    const item = await own.claimed(owner)
-    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    const { owner, item } = await payable()
     await using page = await browser.open(`${world.url}/`)
     const wallet = await addWallet(page, owner, world.rpc)
     await page.clock.install()
-    await page.goto(own.tapOf(item))
-    await unfold(page, 'Report it lost or stolen')
+    await tapAndUnfold(page, item, 'Report it lost or stolen')
     const outcome = page.locator('form[data-step="call"]', { hasText: 'Report lost' }).locator('.outcome')
     const report = page.getByRole('button', { name: 'Report lost with' })
     const flagsOf = async () => (await world.components.reader.read(item.tokenId)).asset.record.flags

@@ -21,7 +21,7 @@ import { textAsDescribed } from '../../support/contract.ts'
 import { testFolder } from '../../support/folder.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
-import { certificateView, certify, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
+import { certificateView, certify, pageAt, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { makeWalletKeys, type WalletKeys } from '../../support/pages/wallets.ts'
 
@@ -37,15 +37,11 @@ after(async () => {
   await world?.end()
 })
 
-type Item = Parameters<PageWorld['tapped']>[0]
 type Field = { key: string; label: string; value: string; dataDetectorTypes: string[]; attributedValue?: string }
 type PassJson = Record<string, unknown> & {
   readonly generic: Readonly<Record<'primaryFields' | 'secondaryFields' | 'auxiliaryFields' | 'backFields', Field[]>>
   readonly barcodes: readonly { readonly message: string; readonly format: string; readonly altText: string }[]
 }
-
-const pageAfterTap = async (name: Item) =>
-  (await fetch(await world.tapped(name), { headers: { Accept: 'text/html' } })).text()
 
 type Localized = { readonly defaultValue: { readonly language: string; readonly value: string } }
 type GoogleObject = Readonly<Record<'id' | 'classId', string>> & {
@@ -204,7 +200,7 @@ describe('a pass of Google Wallet', () => {
 
 describe('both passes', () => {
   it('need a fresh ticket, and a record without a report', async () => {
-    const ticket = ticketIn(await pageAfterTap('jacket'))
+    const ticket = ticketIn(await pageAt(await world.tapped('jacket')))
     const secrets = tapSecrets({ kek: Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex') })
     const revokedBatches = async () => []
     const tickets = createTapTickets({ ...secrets, purpose: 'certificate', revokedBatches })

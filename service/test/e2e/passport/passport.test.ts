@@ -6,15 +6,14 @@ import assert from 'node:assert/strict'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { createRateLimiter, type RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import { batchHint, createKeyRing } from '../../../src/tap/keys/batch.ts'
 import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createSearchBudget, type SearchBudget } from '../../../src/tap/sun/search-budget.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { textAsDescribed } from '../../support/contract.ts'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { raw, type Reply } from '../../support/http.ts'
@@ -292,15 +291,7 @@ describe('forged taps', () => {
       onVerified() {},
       onRefused() {},
     })
-    const log = createLog(() => {}, 'silent')
-    const host = verificationHost({
-      ...components,
-      resolveTap,
-      forgeryLimiter,
-      baseUrl: url,
-      clientKey: () => 'one network',
-      log,
-    })
+    const host = hostOf({ components, url }, { resolveTap, forgeryLimiter })
     return { host, hint: batchHint(batch.id) }
   }
   const forged = `picc=${'a'.repeat(32)}&cmac=${'b'.repeat(16)}`

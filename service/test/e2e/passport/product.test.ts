@@ -5,10 +5,9 @@ import { createTestClient, http, keccak256, parseEventLogs, publicActions, toByt
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { canonicalDetails, canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { readProduct } from '../../../src/hosts/verification/product/records.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import { publicTerms } from '../../../src/passport/public/terms.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { openItems, type TappedItem } from '../../support/passport/passport.ts'
 import { readContract } from '../../support/contract.ts'
@@ -219,8 +218,7 @@ describe('public product information', () => {
     it('counts each of many products in the budget, and consumes one request for a list that does not fit', async () => {
       const limiter = createRateLimiter({ limit: 5, windowSeconds: 60 })
       const { components, url: baseUrl } = world
-      const log = createLog(() => {})
-      const host = verificationHost({ ...components, baseUrl, limiter, clientKey: () => 'one', log })
+      const host = hostOf({ components, url: baseUrl }, { limiter })
       const send = async (count: number) => {
         const body = JSON.stringify({ productIds: Array.from({ length: count }, () => linkOf(item)) })
         const answer = await host.request('/dppsByProductIds', { method: 'POST', body })
@@ -311,14 +309,7 @@ describe('public product information', () => {
       const dateOf = (seconds: number) => new Date(seconds * 1000).toISOString()
       // The clock of the service stands after the chain's, as it does where finalized blocks are read.
       const { components, url: baseUrl } = world
-      const log = createLog(() => {})
-      const host = verificationHost({
-        ...components,
-        baseUrl,
-        now: () => (head + 900) * 1000,
-        clientKey: () => 'one',
-        log,
-      })
+      const host = hostOf({ components, url: baseUrl }, { now: () => (head + 900) * 1000 })
       const askAt = (date: string) => host.request(`/dppsByIdAndDate/${id(path)}?date=${date}`)
       const statusAt = async (date: string) => ((await (await askAt(date)).json()) as Passport).dppStatus
       assert.deepEqual([await statusAt(now.lastUpdate), await statusAt(dateOf(head))], ['active', 'inactive'])

@@ -8,9 +8,8 @@ import { verifyCredential } from '@digitalbazaar/vc'
 import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { auditHeadFile, readHeads } from '../../../src/app/audit-heads.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { hostOf } from '../../support/pages/host.ts'
 import { loaderWith, passportErrors } from '../../support/passport/documents.ts'
-import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { changeIssuerKeys, parseIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { raw, type Reply } from '../../support/http.ts'
@@ -133,8 +132,7 @@ describe('signed passports', () => {
     assert.equal(signed.headers['content-type'], 'application/vc+jwt')
     const folder = join(world.settings.DATA_DIR, 'keys')
     const issuer = await openIssuer({ folder, signing: false })
-    const log = createLog(() => {}, 'silent')
-    const without = verificationHost({ ...world.components, issuer, baseUrl: world.url, clientKey: () => '', log })
+    const without = hostOf(world, { issuer })
     assert.equal(await (await without.request(path)).text(), plain, 'a service that signs nothing')
     assert.doesNotMatch(plain, /proof|credentialStatus|validUntil/)
   })
@@ -282,8 +280,7 @@ describe('signed passports', () => {
       const credential = JSON.parse((await tap('application/vc')).text) as Signed
       const folder = join(world.settings.DATA_DIR, 'keys')
       const issuer = await openIssuer({ folder, signing: false })
-      const log = createLog(() => {}, 'silent')
-      const host = verificationHost({ ...world.components, issuer, baseUrl: world.url, clientKey: () => '', log })
+      const host = hostOf(world, { issuer })
       for (const { statusListCredential } of [credential.credentialStatus].flat()) {
         const list = await host.request(new URL(statusListCredential).pathname)
         assert.equal(list.status, 200)

@@ -28,14 +28,16 @@ export const forgeTicket = (ticket: string) => `${ticket.slice(0, -2)}${ticket.e
 /** The ticket of the form for a certificate in a tapped page; empty: there is none. */
 export const ticketIn = (page: string) => /name="ticket" value="([^"]+)" \/>\s*<h3>/.exec(page)?.[1] ?? ''
 
+/** Returns the page of an address, as a browser gets it. */
+export const pageAt = async (url: string) => (await fetch(url, { headers: { Accept: 'text/html' } })).text()
+
 /** Opens a tapped link and asks for the certificate of that tap. */
 export async function certify(
   world: PageWorld,
   tapped: string,
   { as = 'jwt', lang = 'en' }: { as?: 'pdf' | 'jwt' | 'apple' | 'google'; lang?: string } = {},
 ): Promise<Response> {
-  const page = await (await fetch(tapped, { headers: { Accept: 'text/html' } })).text()
-  return sendTicket(world, { ticket: ticketIn(page), as }, { lang })
+  return sendTicket(world, { ticket: ticketIn(await pageAt(tapped)), as }, { lang })
 }
 
 export function sendTicket(

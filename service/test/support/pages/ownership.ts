@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { textAsDescribed } from '../contract.ts'
+import { pageAt } from './certificate.ts'
 import { openItems, queryOf, type TappedItem } from '../passport/passport.ts'
 import type { World } from '../world.ts'
 
@@ -35,8 +36,9 @@ export async function openOwnership(world: World) {
   }
   const pathOf = ({ gtin, serial }: TappedItem) => `/01/${gtin}/21/${serial}`
   const tapOf = (item: TappedItem) => `${world.url}${pathOf(item)}?${queryOf(item.tag.next())}`
-  const pageOf = async (url: string) => (await fetch(url, { headers: { Accept: 'text/html' } })).text()
   const ticketIn = (page: string) => /data-ticket="([^"]+)"/.exec(page)?.[1] ?? ''
+  /** Returns the ticket of a fresh tap. */
+  const ticketOf = async (item: TappedItem) => ticketIn(await pageAt(tapOf(item)))
   const ownerOf = async (item: TappedItem) => (await world.components.reader.read(item.tokenId)).asset.record.owner
 
   /** Sends a step as the page's script does. */
@@ -52,38 +54,50 @@ export async function openOwnership(world: World) {
   }
   const reasonOf = ({ http, reason }: StepReply & { http: number }) => [http, reason]
 
+  /** Asks for what a step signs, and signs it. */
+  async function signed<Fields extends object>(path: string, fields: Fields, account: PrivateKeyAccount) {
+    const input = { ...fields, account: account.address }
+    const terms = await send(path, input)
+    return { ...input, deadline: terms.deadline, signature: await account.signTypedData(dataOf(terms)) }
+  }
+
+  async function mined<Step extends object>(path: string, step: Step) {
+    const sent = await send(path, step)
+    assert.equal(sent.status, 'mined', JSON.stringify(sent))
+    return { signed: step, sent }
+  }
+
   /** An item that `account` has claimed over the routes of the page. */
   async function claimed(account = newAccount(), name?: string): Promise<TappedItem> {
     const item = await released(name)
-    const ticket = ticketIn(await pageOf(tapOf(item)))
-    const input = { ticket, account: account.address }
-    const terms = await send('/claim', input)
-    const signature = await account.signTypedData(dataOf(terms))
-    const sent = await send('/claim', { ...input, deadline: terms.deadline, signature })
-    assert.equal(sent.status, 'mined')
+    await mined('/claim', await signed('/claim', { ticket: await ticketOf(item) }, account))
     return item
   }
 
   /** Offers an item over the route of the page. */
   async function offered(item: TappedItem, { seller, to }: { seller: PrivateKeyAccount; to: string }) {
-    const ticket = ticketIn(await pageOf(tapOf(item)))
-    const input = { step: 'offer', ticket, account: seller.address, to }
-    const terms = await send('/transfer', input)
-    const signature = await seller.signTypedData(dataOf(terms))
-    const signed = { ...input, deadline: terms.deadline, signature }
-    const sent = await send('/transfer', signed)
-    assert.equal(sent.status, 'mined', JSON.stringify(sent))
-    return { transferId: sent.transferId ?? '', signed, ticket }
+    const ticket = await ticketOf(item)
+    const offer = await mined('/transfer', await signed('/transfer', { step: 'offer', ticket, to }, seller))
+    return { transferId: offer.sent.transferId ?? '', signed: offer.signed, ticket }
   }
 
   async function answered(name: string, { transferId, account }: { transferId: string; account: PrivateKeyAccount }) {
-    const input = { step: name, transferId, account: account.address }
-    const terms = await send('/transfer', input)
-    const signed = { ...input, signature: await account.signTypedData(dataOf(terms)) }
-    const sent = await send('/transfer', signed)
-    assert.equal(sent.status, 'mined', JSON.stringify(sent))
-    return { signed, sent }
+    return mined('/transfer', await signed('/transfer', { step: name, transferId }, account))
   }
 
-  return { released, claimed, offered, answered, send, reasonOf, pathOf, tapOf, pageOf, ticketIn, ownerOf }
+  return {
+    released,
+    claimed,
+    offered,
+    answered,
+    send,
+    signed,
+    reasonOf,
+    pathOf,
+    tapOf,
+    pageOf: pageAt,
+    ticketIn,
+    ticketOf,
+    ownerOf,
+  }
 }
