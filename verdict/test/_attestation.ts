@@ -1,7 +1,15 @@
 /** An attestation as a gateway sells it, encoded, hashed and signed by viem instead of by the library. */
 import { encodeAbiParameters, keccak256 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { type AssetAttestation, attestationKeyId, type Hex, lifecycleStates, type StateCode } from '../src/index.ts'
+import {
+  type AssetAttestation,
+  attestationKeyId,
+  easAttestation,
+  easTypedData,
+  type Hex,
+  lifecycleStates,
+  type StateCode,
+} from '../src/index.ts'
 
 export const gateway = privateKeyToAccount(generatePrivateKey())
 export const stranger = privateKeyToAccount(generatePrivateKey())
@@ -126,6 +134,30 @@ export async function sold(sale: Sale = {}) {
     audit_status: 'unaudited',
     production_ready: false,
   }
+}
+
+/** The facts of a paid answer, and its EAS attestation with the signature of an account. */
+export async function easOf({ attestation: { v2 } }: Awaited<ReturnType<typeof sold>>, account = gateway) {
+  const { chainId, verifyingContract } = v2.domain
+  const facts = {
+    ...v2.message,
+    tokenId: BigInt(v2.message.tokenId),
+    ownerCommitment: null,
+    chainId,
+    verifyingContract,
+  }
+  const typed = easTypedData(facts)
+  const message = { ...typed.message, time: BigInt(typed.message.time), expirationTime: 0n }
+  const signature = await account.signTypedData({ ...typed, message } as never)
+  return { facts, signature, eas: easAttestation(facts, { signer: gateway.address, signature }) }
+}
+
+/** The same answer with other members of its attestation. */
+export function withMembers<Body extends { attestation: object }, Members extends object>(
+  body: Body,
+  members: Members,
+) {
+  return { ...body, attestation: { ...body.attestation, ...members } }
 }
 
 /** The same answer as gateways gave it before the second form. */

@@ -11,6 +11,11 @@ export function found({ checks }: { readonly checks: readonly Check[] }, field: 
   return checks.find((check) => check.field === field)?.found
 }
 
+/** The texts of the check of a field. */
+export function rowOf({ checks }: { readonly checks: readonly Check[] }, field: string): string[] | undefined {
+  return rowsOf(checks).find(([name]) => name === field)
+}
+
 /** The texts of each check. */
 export function rowsOf(checks: readonly Check[]): string[][] {
   return checks.map(({ field, claimed, found: value }) => [field, claimed, value])

@@ -1,9 +1,8 @@
 /** The report of an attestation, line by line: what is compared, under which name, with what. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { contract, gateway, inOldForm, issuedAt, sold, stranger } from '../../test/_attestation.ts'
+import { contract, easOf, gateway, inOldForm, issuedAt, sold, stranger, withMembers } from '../../test/_attestation.ts'
 import { failed, leavesOf, rowsOf } from '../../test/_report.ts'
-import { easAttestation, easTypedData } from './eas.ts'
 import { attestationKeyId, type PublishedKey } from './keys.ts'
 import { type AttestationReport, type AttestationTrust, verifyAttestation } from './verify.ts'
 
@@ -12,6 +11,8 @@ const now = issuedAt + 7
 const trust: AttestationTrust = { signer: gateway.address, tokenId: 1042n, contract, now }
 const whole = await sold()
 const old = inOldForm(whole)
+/** The report on the form with other members of its attestation. */
+const changed = (members: object) => verifyAttestation(withMembers(whole, members), trust)
 
 const keysOk = 'the keys of an attestation'
 const noSignature = 'no signature of 65 bytes with low s'
@@ -138,8 +139,7 @@ describe('a changed attestation', () => {
   })
 
   it('shows no signer where the signature is none, and names each row that needs it', () => {
-    const attestation = { ...whole.attestation, signature: `${whole.attestation.signature}00` }
-    const report = verifyAttestation({ ...whole, attestation }, trust)
+    const report = changed({ signature: `${whole.attestation.signature}00` })
     assert.deepEqual(failedRows(report), [
       ['attestation.signature', signer, noSignature],
       ['attestation.keyId', attestationKeyId(gateway.address), noSignature],
@@ -147,17 +147,13 @@ describe('a changed attestation', () => {
     ])
     assert.deepEqual([report.outcome, report.unsigned], ['differs', []])
     const capitals = whole.attestation.signature.toUpperCase().replace('X', 'x')
-    const spelled = verifyAttestation({ ...whole, attestation: { ...attestation, signature: capitals } }, trust)
-    assert.equal(failed(spelled)[0], 'attestation.signature')
+    assert.equal(failed(changed({ signature: capitals }))[0], 'attestation.signature')
     const typed = { ...whole.attestation.eip712, signature: '0x' }
     const v2 = { ...whole.attestation.v2, signature: 7 }
-    assert.deepEqual(
-      failedRows(verifyAttestation({ ...whole, attestation: { ...whole.attestation, eip712: typed, v2 } }, trust)),
-      [
-        ['attestation.eip712.signature', signer, noSignature],
-        ['attestation.v2.signature', signer, noSignature],
-      ],
-    )
+    assert.deepEqual(failedRows(changed({ eip712: typed, v2 })), [
+      ['attestation.eip712.signature', signer, noSignature],
+      ['attestation.v2.signature', signer, noSignature],
+    ])
   })
 
   it('without a trusted signer is not trusted, even where its own rows agree', () => {
@@ -180,8 +176,7 @@ describe('a changed attestation', () => {
   })
 
   it('names the rows of a signer that is written otherwise, or is no address', () => {
-    const of = (claimed: unknown) =>
-      failed(verifyAttestation({ ...whole, attestation: { ...whole.attestation, signer: claimed } }, trust))
+    const of = (claimed: unknown) => failed(changed({ signer: claimed }))
     assert.deepEqual(of(signer), [])
     const rows = ['attestation.signature', 'attestation.eip712.signature', 'attestation.v2.signature']
     for (const claimed of [stranger.address, 'x', null, undefined])
@@ -192,19 +187,17 @@ describe('a changed attestation', () => {
     const of = (verifyingContract: string, name = 'Touchstone') => {
       const { eip712 } = whole.attestation
       const typed = { ...eip712, domain: { ...eip712.domain, verifyingContract, name } }
-      return failed(verifyAttestation({ ...whole, attestation: { ...whole.attestation, eip712: typed } }, trust))
+      return failed(changed({ eip712: typed }))
     }
     assert.deepEqual(of(contract.toLowerCase()), [])
     const message = { ...whole.attestation.message, timestamp: issuedAt + 1 }
-    const other = { ...whole, attestation: { ...whole.attestation, message } }
-    assert.deepEqual(failedRows(verifyAttestation(other, trust)), [['attestation.message', 'an object', 'another']])
+    assert.deepEqual(failedRows(changed({ message })), [['attestation.message', 'an object', 'another']])
     assert.deepEqual(of(stranger.address), ['attestation.eip712.domain'])
     assert.deepEqual(of('0x'), ['attestation.eip712.domain'])
     assert.deepEqual(of(contract, 'touchstone'), ['attestation.eip712.domain'])
     for (const domain of [null, 'x', [], {}, { ...whole.attestation.eip712.domain, verifyingContract: 7 }]) {
       const typed = { ...whole.attestation.eip712, domain }
-      const report = verifyAttestation({ ...whole, attestation: { ...whole.attestation, eip712: typed } }, trust)
-      assert.deepEqual(failed(report), ['attestation.eip712.domain'])
+      assert.deepEqual(failed(changed({ eip712: typed })), ['attestation.eip712.domain'])
     }
   })
 
@@ -249,17 +242,10 @@ describe('a changed attestation', () => {
   })
 })
 
-const { domain, message } = whole.attestation.v2
-const { chainId, verifyingContract } = domain
-const facts = { ...message, tokenId: 1042n, ownerCommitment: null, chainId, verifyingContract }
-const easTyped = easTypedData(facts)
-const values = { ...easTyped.message, time: BigInt(easTyped.message.time), expirationTime: 0n }
-const sign = (account: typeof gateway) => account.signTypedData({ ...easTyped, message: values } as never)
-const eas = easAttestation(facts, { signer: gateway.address, signature: await sign(gateway) })
+const { eas } = await easOf(whole)
 
 describe('the EAS attestation of a report', () => {
-  const of = (given: unknown) =>
-    verifyAttestation({ ...whole, attestation: { ...whole.attestation, eas: given } }, trust)
+  const of = (given: unknown) => changed({ eas: given })
   const rows = (given: unknown) =>
     rowsOf(of(given).checks).filter(([field = '']) => field.startsWith('attestation.eas'))
 
@@ -273,8 +259,8 @@ describe('the EAS attestation of a report', () => {
   })
 
   it('is refused with another signature, or with none', async () => {
-    const strangers = easAttestation(facts, { signer: gateway.address, signature: await sign(stranger) })
-    assert.deepEqual(rows(strangers), [
+    const strangers = await easOf(whole, stranger)
+    assert.deepEqual(rows(strangers.eas), [
       ['attestation.eas', 'an object', 'the same'],
       ['attestation.eas.signature', signer, stranger.address.toLowerCase()],
     ])
@@ -302,14 +288,13 @@ describe('the EAS attestation of a report', () => {
   })
 
   it('needs the address of its signer', () => {
-    const attestation = { ...whole.attestation, eas, signer: 'x' }
-    const report = verifyAttestation({ ...whole, attestation }, trust)
+    const report = changed({ eas, signer: 'x' })
     const row = report.checks.find(({ field }) => field === 'attestation.eas')
     assert.deepEqual([row?.ok, row?.found], [false, noSignature])
   })
 
   it('is refused beside the old form', () => {
-    const report = verifyAttestation({ ...old, attestation: { ...old.attestation, eas } }, trust)
+    const report = verifyAttestation(withMembers(old, { eas }), trust)
     assert.deepEqual([report.outcome, failed(report)[0]], ['differs', 'attestation.eas'])
   })
 })

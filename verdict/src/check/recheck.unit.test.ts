@@ -12,7 +12,7 @@ import {
   type RpcAnswer,
   type RpcAnswers,
 } from '../../test/_recorded.ts'
-import { failed, rowsOf } from '../../test/_report.ts'
+import { failed, rowOf, rowsOf } from '../../test/_report.ts'
 import { mappingSlot, recordSlot } from '../proof/storage.ts'
 import { prove, type ProveOptions } from './prove.ts'
 import { recheck } from './recheck.ts'
@@ -109,10 +109,7 @@ describe('the report on a recorded verdict', () => {
       [true, false],
     )
     assert.deepEqual(requests[2]?.params[1], [recordSlot(6n)])
-    assert.deepEqual(
-      rowsOf(report.checks).find(([field]) => field === 'proof.code'),
-      ['proof.code', 'not pinned by the caller', codeHash],
-    )
+    assert.deepEqual(rowOf(report, 'proof.code'), ['proof.code', 'not pinned by the caller', codeHash])
   })
 })
 
@@ -133,18 +130,12 @@ describe('the record that a recheck reads', () => {
     it(`is none where the contract answers with ${name}`, async () => {
       const report = await against('recheck', { eth_call: () => answer })
       assert.equal(report.outcome, 'differs')
-      assert.deepEqual(
-        rowsOf(report.checks).find(([field]) => field === 'record'),
-        ['record', 'ACTIVATED', missing],
-      )
+      assert.deepEqual(rowOf(report, 'record'), ['record', 'ACTIVATED', missing])
     })
 
   it('is none for a token that was never minted', async () => {
     const report = await against('recheck', { eth_call: () => ({ result: `0x${'0'.repeat(320)}` }) })
-    assert.deepEqual(
-      rowsOf(report.checks).find(([field]) => field === 'state'),
-      ['state', 'ACTIVATED', 'NONE'],
-    )
+    assert.deepEqual(rowOf(report, 'state'), ['state', 'ACTIVATED', 'NONE'])
   })
 
   const readBy = (read: (hash: string) => Promise<string>, answers: RpcAnswers = {}, of: unknown = verdict) =>
@@ -171,30 +162,14 @@ describe('the record that a recheck reads', () => {
     const row = ['metadata.texts', 'supplier metadata']
     assert.deepEqual(await rows({}), ['undecided', [...row, 'the document was not read']])
     const none = { result: `0x${'0'.repeat(64)}` }
-    assert.deepEqual(await rows({ eth_call: (params) => (isRecord(params) ? honest.eth_call(params) : none) }), [
-      'differs',
-      [...row, 'the contract has no metadata'],
-    ])
+    assert.deepEqual(await rows(hashing(none)), ['differs', [...row, 'the contract has no metadata']])
   })
 
   it('leaves the texts undecided where the contract gives no metadata hash', async () => {
     for (const result of ['0x', `${hash}00`, 7]) {
-      const report = await against(
-        'recheck',
-        { eth_call: (params) => (isRecord(params) ? honest.eth_call(params) : { result }) },
-        { metadata },
-      )
+      const report = await against('recheck', hashing({ result }), { metadata })
       assert.deepEqual([report.outcome, failed(report)], ['undecided', ['metadata.hash']])
-      assert.deepEqual(
-        report.checks.find(({ field }) => field === 'metadata.hash'),
-        {
-          field: 'metadata.hash',
-          ok: false,
-          undecided: true,
-          claimed: hash,
-          found: 'the contract gives no metadata hash',
-        },
-      )
+      assert.deepEqual(rowOf(report, 'metadata.hash'), ['metadata.hash', hash, 'the contract gives no metadata hash'])
     }
   })
 
@@ -243,7 +218,7 @@ describe('the proof of a verdict', () => {
     ])
     const thin = await against('prove', { eth_getBlockByHash: () => ({ result: { hash: blockHash, number: '0x9' } }) })
     assert.deepEqual(failed(thin), ['proof.header'])
-    assert.deepEqual(rowsOf(thin.checks).find(([field]) => field === 'proof.header')?.[1], blockHash)
+    assert.deepEqual(rowOf(thin, 'proof.header')?.[1], blockHash)
   })
 
   it('is undecided without a published slot of the records, and sends no request', async () => {
@@ -309,6 +284,8 @@ describe('a verdict that names nothing to look up', () => {
   })
 })
 
-function isRecord([call]: readonly unknown[]): boolean {
-  return (call as { data: string }).data.startsWith('0xeac8f5b8')
+/** The answers of a contract that gives this for the hash of the metadata. */
+function hashing(answer: RpcAnswer): RpcAnswers {
+  const isRecord = ([call]: readonly unknown[]) => (call as { data: string }).data.startsWith('0xeac8f5b8')
+  return { eth_call: (params) => (isRecord(params) ? honest.eth_call(params) : answer) }
 }
