@@ -1,13 +1,13 @@
 /** The guards around somebody else's URL. A plain server stands in for the public one: the connector leads every allowed host to it. */
 import assert from 'node:assert/strict'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import { connect as connectPlain, type AddressInfo, type LookupFunction } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { connect as connectPlain, type LookupFunction } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { serve, type Served } from '../../../test/support/http.ts'
 import { createRemoteFiles, isPublicAddress } from './fetch.ts'
 
 describe('a remote registration file', () => {
-  let server: Server
-  let port: number
+  let server: Served
   let requests = 0
   const answers: Record<string, RequestListener> = {
     '/file.json': (_request, response) => response.end('{"name":"agent"}'),
@@ -26,23 +26,18 @@ describe('a remote registration file', () => {
     },
   }
   before(async () => {
-    server = createServer((request, response) => {
+    server = await serve((request, response) => {
       requests += 1
       answers[request.url ?? '']?.(request, response)
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    port = (server.address() as AddressInfo).port
   })
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  after(() => server.close())
 
   const toServer = (timeoutMs = 60_000) =>
     createRemoteFiles({
       timeoutMs,
       connect: (_options, done) => {
-        const socket = connectPlain(port, '127.0.0.1', () => done(null, socket))
+        const socket = connectPlain(server.port, '127.0.0.1', () => done(null, socket))
       },
     })
 

@@ -270,7 +270,7 @@ describe('the origin guard of /mcp', () => {
   })
 
   it('allows its own page, loopback pages and listed origins', async () => {
-    const other = await startMcp({
+    await using other = await startMcp({
       ...world,
       baseUrl: 'https://verify.example.com',
       origins: ['https://app.example.com'],
@@ -287,10 +287,8 @@ describe('the origin guard of /mcp', () => {
         [200, origin, 'Origin'],
       )
     }
-    await other.close()
-    const open = await startMcp({ ...world, origins: ['*'] })
+    await using open = await startMcp({ ...world, origins: ['*'] })
     assert.equal((await open.post(list, { Origin: 'https://anyone.example' })).status, 200)
-    await open.close()
   })
 
   it('answers a preflight first', async () => {
@@ -332,7 +330,7 @@ describe('the origin guard of /mcp', () => {
   })
 
   it('consumes one of the quota for each call, in a batch too, and none for a rejection', async () => {
-    const limited = await startMcp({
+    await using limited = await startMcp({
       ...world,
       limiter: createRateLimiter({ limit: 3 }),
       otherLimiter: createRateLimiter({ limit: 2 }),
@@ -357,11 +355,10 @@ describe('the origin guard of /mcp', () => {
       ],
       [200, 200, 429],
     )
-    await limited.close()
   })
 
   it('consumes one of the other quota for each other request of a batch, whether or not it holds a call', async () => {
-    const limited = await startMcp({
+    await using limited = await startMcp({
       ...world,
       limiter: createRateLimiter({ limit: 3 }),
       otherLimiter: createRateLimiter({ limit: 3 }),
@@ -377,17 +374,15 @@ describe('the origin guard of /mcp', () => {
     assert.equal(calls.status, 429)
     assert.equal((await limited.post(lists.slice(3))).headers.get('x-ratelimit-remaining'), '0')
     assert.equal((await limited.post(checked)).headers.get('x-ratelimit-remaining'), '1')
-    await limited.close()
   })
 
   it('rejects a batch of more than 100 messages before each of them is counted and checked', async () => {
-    const limited = await startMcp({ ...world, otherLimiter: createRateLimiter({ limit: 1_000 }) })
+    await using limited = await startMcp({ ...world, otherLimiter: createRateLimiter({ limit: 1_000 }) })
     const batch = (length: number) => Array.from({ length }, () => ({ jsonrpc: '2.0', id: 1, result: {} }))
     const refused = await limited.post(JSON.stringify(batch(1_700)))
     assert.deepEqual([refused.status, refused.json.error?.code], [400, -32600])
     const counted = await limited.post(batch(100))
     assert.deepEqual([counted.status, counted.headers.get('x-ratelimit-remaining')], [202, '900'])
-    await limited.close()
   })
 
   function raw({ host }: { host: string }): Promise<string> {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { testTools } from '../../../test/support/agents/assets.ts'
+import { serve } from '../../../test/support/http.ts'
 import { identityAt } from './protocol.ts'
 import { createSdkFetch, createSdkHandler } from './server.ts'
 
@@ -15,17 +14,14 @@ describe('MCP by the SDK', () => {
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },
       { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
     ]
-    const server = createServer((request, response) => void handler(request, response, batch))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { url, close } = await serve((request, response) => void handler(request, response, batch))
     const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const response = await fetch(url, { method: 'POST', headers })
     assert.deepEqual(
       [response.status, ((await response.json()) as { error: { code: number } }).error.code],
       [504, -32603],
     )
     assert.ok(lines.some((line) => line.includes('"status":504')))
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await close()
   })
 })

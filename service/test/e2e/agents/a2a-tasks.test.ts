@@ -253,61 +253,46 @@ describe('a stream of the A2A agent', () => {
 
 describe('the streams of the A2A agent', () => {
   it('are limited in number, and one that its client has left makes room', async () => {
-    const a2a = await startA2a({ ...scriptedTools(), maxStreams: 1, subscriptionMs: 60_000 })
-    try {
-      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
-      const leaving = new AbortController()
-      const subscribe = (signal?: AbortSignal) =>
-        fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
-          headers: { 'A2A-Version': '1.0' },
-          signal: signal ?? null,
-        })
-      const first = await subscribe(leaving.signal)
-      const reader = first.body?.getReader()
-      await reader?.read()
-      const second = await subscribe()
-      assert.deepEqual([second.status, ((await second.json()) as Json).error.status], [429, 'RESOURCE_EXHAUSTED'])
-      leaving.abort()
-      await until(async () => (await statusOf(subscribe())) === 200)
-    } finally {
-      await a2a.close()
-    }
+    await using a2a = await startA2a({ ...scriptedTools(), maxStreams: 1, subscriptionMs: 60_000 })
+    const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+    const leaving = new AbortController()
+    const subscribe = (signal?: AbortSignal) =>
+      fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
+        headers: { 'A2A-Version': '1.0' },
+        signal: signal ?? null,
+      })
+    const first = await subscribe(leaving.signal)
+    const reader = first.body?.getReader()
+    await reader?.read()
+    const second = await subscribe()
+    assert.deepEqual([second.status, ((await second.json()) as Json).error.status], [429, 'RESOURCE_EXHAUSTED'])
+    leaving.abort()
+    await until(async () => (await statusOf(subscribe())) === 200)
   })
 
   it('are limited for each client, IPv6 by its /64, and other clients have room', async () => {
     // The peer of every connection is this machine: a proxy in front names the clients.
     const clientKey = clientKeys(['127.0.0.0/8', '::1'])
-    const a2a = await startA2a({ ...scriptedTools(), maxPerClient: 1, subscriptionMs: 60_000, clientKey })
-    const leaving = new AbortController()
-    try {
-      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
-      const subscribe = (client: string) =>
-        fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
-          headers: { 'A2A-Version': '1.0', 'X-Forwarded-For': client },
-          signal: leaving.signal,
-        })
-      const first = await subscribe('2001:db8:1:2::1')
-      const refused = await subscribe('2001:db8:1:2:ffff::2')
-      assert.deepEqual([first.status, refused.status], [200, 429])
-      assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
-      assert.equal((await subscribe('2001:db8:1:3::1')).status, 200)
-    } finally {
-      leaving.abort()
-      await a2a.close()
-    }
+    await using a2a = await startA2a({ ...scriptedTools(), maxPerClient: 1, subscriptionMs: 60_000, clientKey })
+    const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+    const subscribe = (client: string) =>
+      fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
+        headers: { 'A2A-Version': '1.0', 'X-Forwarded-For': client },
+      })
+    const first = await subscribe('2001:db8:1:2::1')
+    const refused = await subscribe('2001:db8:1:2:ffff::2')
+    assert.deepEqual([first.status, refused.status], [200, 429])
+    assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+    assert.equal((await subscribe('2001:db8:1:3::1')).status, 200)
   })
 
   it('that is one too many leaves no task behind that waits for ever', async () => {
-    const a2a = await startA2a({ ...scriptedTools(), maxStreams: 0 })
-    try {
-      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
-      const refused = await a2a.post('/a2a/v1/message:stream', said('42', { taskId: task.id }))
-      assert.equal(refused.status, 429)
-      const stateOf = async () => (await a2a.rest('GET', `/tasks/${task.id}`))['status'].state as string
-      await until(async () => (await stateOf()) === 'TASK_STATE_COMPLETED')
-    } finally {
-      await a2a.close()
-    }
+    await using a2a = await startA2a({ ...scriptedTools(), maxStreams: 0 })
+    const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+    const refused = await a2a.post('/a2a/v1/message:stream', said('42', { taskId: task.id }))
+    assert.equal(refused.status, 429)
+    const stateOf = async () => (await a2a.rest('GET', `/tasks/${task.id}`))['status'].state as string
+    await until(async () => (await stateOf()) === 'TASK_STATE_COMPLETED')
   })
 
   async function statusOf(answer: Promise<Response>): Promise<number> {
@@ -319,18 +304,14 @@ describe('the streams of the A2A agent', () => {
 
 describe('the quota of the A2A agent', () => {
   it('answers 429 in the encoding of each binding, with Retry-After', async () => {
-    const a2a = await startA2a({ ...scriptedTools(), limiter: createRateLimiter({ limit: 1 }) })
-    try {
-      assert.equal((await a2a.rpc('SendMessage', said('42'))).status, 200)
-      const rpc = await a2a.rpc('SendMessage', said('42'))
-      assert.deepEqual([rpc.status, rpc.error.code], [429, -32000])
-      const response = await a2a.post('/a2a/v1/message:send', said('42'))
-      assert.equal(response.status, 429)
-      assert.match(response.headers.get('retry-after') ?? '', /^\d+$/)
-      assert.equal(((await response.json()) as Json).error.status, 'RESOURCE_EXHAUSTED')
-    } finally {
-      await a2a.close()
-    }
+    await using a2a = await startA2a({ ...scriptedTools(), limiter: createRateLimiter({ limit: 1 }) })
+    assert.equal((await a2a.rpc('SendMessage', said('42'))).status, 200)
+    const rpc = await a2a.rpc('SendMessage', said('42'))
+    assert.deepEqual([rpc.status, rpc.error.code], [429, -32000])
+    const response = await a2a.post('/a2a/v1/message:send', said('42'))
+    assert.equal(response.status, 429)
+    assert.match(response.headers.get('retry-after') ?? '', /^\d+$/)
+    assert.equal(((await response.json()) as Json).error.status, 'RESOURCE_EXHAUSTED')
   })
 })
 

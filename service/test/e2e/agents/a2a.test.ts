@@ -157,16 +157,12 @@ describe('the official A2A client', () => {
     const signDocument: typeof signer.signDocument = (document) =>
       isAway ? Promise.reject(new Error('the token is away')) : signer.signDocument(document)
     const present = { ...signer, signDocument }
-    const agent = await startA2a({ tools, issuer: { signerFor: () => present } })
+    await using agent = await startA2a({ tools, issuer: { signerFor: () => present } })
     const signatures = async () =>
       ((await (await fetch(`${agent.url}/.well-known/agent-card.json`)).json()) as Json).signatures?.length
-    try {
-      assert.equal(await signatures(), undefined)
-      isAway = false
-      assert.equal(await signatures(), 1)
-    } finally {
-      await agent.close()
-    }
+    assert.equal(await signatures(), undefined)
+    isAway = false
+    assert.equal(await signatures(), 1)
   })
 
   it('proves the card by the key of the issuer, and an altered card is refused', async () => {

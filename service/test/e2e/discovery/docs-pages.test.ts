@@ -1,7 +1,5 @@
 /** The documentation as it is served and as it is stored. Every link leads somewhere, every code has its fix, every table is up to date. */
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { after, before, describe, it } from 'node:test'
@@ -20,6 +18,7 @@ import { readOpenApi, withUrls } from '../../../src/discovery/openapi.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { assetsPrefix, pageAssets } from '../../../src/hosts/verification/pages/assets.ts'
+import { serve, type Served } from '../../support/http.ts'
 import { audit, colourRules, kindsOf, noBrowser, startBrowser, visualRules } from '../../support/pages/browser.ts'
 
 const contract = '0x00000000000000000000000000000000000000C0'
@@ -201,18 +200,15 @@ describe('the interactive reference', () => {
 })
 
 describe('the pages in Chromium', { skip: noBrowser }, () => {
-  let server: Server
-  let url: string
+  let server: Served
   let browser: Awaited<ReturnType<typeof startBrowser>>
   before(async () => {
-    server = createServer(getRequestListener((request) => app.fetch(request)))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    browser = await startBrowser([url])
+    server = await serve(getRequestListener((request) => app.fetch(request)))
+    browser = await startBrowser([server.url])
   })
   after(async () => {
     await browser?.close()
-    server.close()
+    await server.close()
   })
 
   /** The dark pages differ by their colours only: one page for each kind of content. */
@@ -222,10 +218,13 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
     ['dark', some],
   ] as const) {
     it(`break no rule of axe-core and fit 320 px, ${colorScheme}`, async () => {
-      await using page = await browser.open(url + '/docs', { colorScheme, viewport: { width: 320, height: 700 } })
+      await using page = await browser.open(server.url + '/docs', {
+        colorScheme,
+        viewport: { width: 320, height: 700 },
+      })
       const known = new Set<string>()
       for (const path of looked) {
-        await page.goto(url + path)
+        await page.goto(server.url + path)
         assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320, path)
         const elements = await kindsOf(page)
         const isNew = elements.some((kind) => !known.has(kind))
@@ -238,7 +237,7 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
   }
 
   it('copy a command, and say so', async () => {
-    await using page = await browser.open(`${url}/docs/quick-start`, {
+    await using page = await browser.open(`${server.url}/docs/quick-start`, {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const block = page.locator('.code', { hasText: 'curl' }).first()
@@ -251,7 +250,7 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
   })
 
   it('are complete without script: no button that does nothing, and a search that answers', async () => {
-    await using page = await browser.open(`${url}/docs/quick-start`, { javaScriptEnabled: false })
+    await using page = await browser.open(`${server.url}/docs/quick-start`, { javaScriptEnabled: false })
     assert.equal(await page.locator('[data-copy]:visible').count(), 0)
     await page.getByRole('searchbox').fill('replay')
     await page.getByRole('button', { name: 'Search' }).click()
@@ -259,7 +258,7 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
   })
 
   it('try an operation against this instance, and break no rule of axe-core', async () => {
-    await using page = await browser.open(`${url}/docs/api/try#/assets/readAsset`)
+    await using page = await browser.open(`${server.url}/docs/api/try#/assets/readAsset`)
     const operation = page.locator('#operations-assets-readAsset')
     await operation.getByPlaceholder('tokenId').fill('5')
     await operation.getByRole('button', { name: 'Execute' }).click()

@@ -78,6 +78,7 @@ export async function startA2a({
       return { status: response.status, ...((await response.json()) as Json) } as Json
     },
     close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

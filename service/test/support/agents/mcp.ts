@@ -36,6 +36,7 @@ export async function startMcp({
     legacy: (method: string, params?: object, headers: Record<string, string> = {}) =>
       postTo(`${url}/mcp`, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) }, headers),
     close,
+    [Symbol.asyncDispose]: close,
   }
 }
 
