@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { unsafe } from '@noble/ciphers/aes.js'
 import { type Curve, curves, KeyStoreError } from '../key.ts'
 import { type Attribute, cka, ckf, ckk, ckm, cko, ckr, ckuUser, curveRows, ed25519Name } from './standard.ts'
 import type { Handle, Module } from './standard.ts'
@@ -265,24 +266,17 @@ function assertMechanism({ mechanisms }: Session, mechanism: number, fault: stri
 export function cmacOfBlocks(encrypt: (block: Uint8Array) => Uint8Array, message: Uint8Array): Uint8Array {
   const count = Math.max(1, Math.ceil(message.length / 16))
   const isWhole = message.length === count * 16
-  const k1 = double(encrypt(new Uint8Array(16)))
+  const k1 = unsafe.dbl(Uint8Array.from(encrypt(new Uint8Array(16))))
   const padded = new Uint8Array(count * 16)
   padded.set(message)
   if (!isWhole) padded[message.length] = 0x80
   let state: Uint8Array = new Uint8Array(16)
   for (let index = 0; index < count; index++) {
     let block = xor(state, padded.subarray(index * 16, index * 16 + 16))
-    if (index === count - 1) block = xor(block, isWhole ? k1 : double(k1))
+    if (index === count - 1) block = xor(block, isWhole ? k1 : unsafe.dbl(k1))
     state = Uint8Array.from(encrypt(block))
   }
   return state
-}
-
-/** Doubles in GF(2^128), the subkey generation of RFC 4493 §2.3. */
-function double(block: Uint8Array): Uint8Array {
-  const shifted = block.map((byte, index) => ((byte << 1) | ((block[index + 1] ?? 0) >> 7)) & 0xff)
-  if ((block[0] ?? 0) & 0x80) shifted[15] = (shifted[15] ?? 0) ^ 0x87
-  return Uint8Array.from(shifted)
 }
 
 function xor(left: Uint8Array, right: Uint8Array): Uint8Array {
