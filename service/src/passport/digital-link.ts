@@ -3,7 +3,7 @@
  * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). They are parsed from the raw request path, which alone keeps `%2F` and `/` apart.
  */
 import { parseGtin } from '../domain/gs1/gtin.ts'
-import { decodeSerial, decodeValue, encodeSerial, type ItemKey, type SerialError } from '../domain/gs1/serial.ts'
+import { decodeSerial, encodeSerial, type ItemKey, type SerialError } from '../domain/gs1/serial.ts'
 
 type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 
@@ -82,7 +82,7 @@ function isValidQualifiers(qualifiers: readonly string[]): boolean {
     for (let at = 0; at < qualifiers.length; at += 2) {
       const key = qualifiers[at] ?? ''
       const next = keys.indexOf(key)
-      if (next <= position || !decodeValue(qualifiers[at + 1] ?? '', sequence.get(key) ?? 0).ok) return false
+      if (next <= position || !decodeSerial(qualifiers[at + 1] ?? '', sequence.get(key) ?? 0).ok) return false
       position = next
     }
     return true

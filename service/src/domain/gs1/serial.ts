@@ -11,13 +11,8 @@ export type SerialResult =
 const outsideCset82 = /[^\x21-\x22\x25-\x2f\x30-\x3f\x41-\x5a\x5f\x61-\x7a]/
 const longest = 20
 
-/** Parses a serial as it is printed and stored. */
-export function parseSerial(text: string): SerialResult {
-  return parseValue(text, longest)
-}
-
-/** Parses one value of CSET 82; the other qualifiers of a GTIN differ in length only. */
-function parseValue(text: string, max: number): SerialResult {
+/** Parses a serial as it is printed and stored. The other qualifiers of a GTIN differ in length only. */
+export function parseSerial(text: string, max = longest): SerialResult {
   if (outsideCset82.test(text)) return { ok: false, error: 'serial-charset' }
   if (text.length < 1 || text.length > max) return { ok: false, error: 'serial-length' }
   return { ok: true, serial: text }
@@ -37,15 +32,10 @@ export function encodeSerial(serial: string): string {
 }
 
 /** Parses one raw path segment: percent-decoded exactly once, hex digits of either case, `+` is a plus. */
-export function decodeSerial(segment: string): SerialResult {
-  return decodeValue(segment, longest)
-}
-
-/** Parses a qualifier of another length likewise. */
-export function decodeValue(segment: string, max: number): SerialResult {
+export function decodeSerial(segment: string, max = longest): SerialResult {
   if (/%(?![0-9a-fA-F]{2})/.test(segment)) return { ok: false, error: 'serial-encoding' }
   // A byte above 7F is no character of CSET 82, so decoding byte by byte never misreads UTF-8.
-  return parseValue(
+  return parseSerial(
     segment.replace(/%([0-9a-fA-F]{2})/g, (_escape, digits: string) =>
       String.fromCharCode(Number.parseInt(digits, 16)),
     ),
