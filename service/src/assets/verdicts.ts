@@ -45,16 +45,7 @@ type TagAnswer = {
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
 type Answers = { readonly block: BlockId | null; readonly answers: readonly (VerdictAnswer | null)[] }
 
-export type Verdicts = {
-  /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
-  readonly answer: (tokenId: bigint) => Promise<VerdictAnswer | null>
-  /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
-  readonly answers: (tokenIds: readonly bigint[]) => Promise<Answers>
-  /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
-  readonly ready: (key: string) => VerdictAnswer | undefined
-  /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
-  readonly byTag: (tagHash: Hex, formerTagHash?: Hex) => Promise<TagAnswer>
-}
+export type Verdicts = ReturnType<typeof createVerdicts>
 
 export function createVerdicts({
   assets,
@@ -73,7 +64,7 @@ export function createVerdicts({
   readonly textTimeoutMs?: number | undefined
   readonly log: Log
   readonly now?: () => number
-}): Verdicts {
+}) {
   const maxSize = Math.max(maxEntries * entryBytes, longestBytes)
   const rendered = new LRUCache<string, Rendered>({ max: maxEntries, maxSize, sizeCalculation: bytesOf })
 
@@ -132,16 +123,20 @@ export function createVerdicts({
   }
 
   return {
-    answer: (tokenId) => traced({ name: 'verdict' }, async () => answerTo(await assets.read(tokenId))),
-    answers: (tokenIds) => traced({ name: 'verdict' }, () => answersAtOnce(tokenIds)),
-    byTag: (presentTagHash, formerTagHash) =>
-      traced({ name: 'verdict' }, async () => {
+    /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
+    answer: (tokenId: bigint) => traced({ name: 'verdict' }, async () => answerTo(await assets.read(tokenId))),
+    /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
+    answers: (tokenIds: readonly bigint[]) => traced({ name: 'verdict' }, () => answersAtOnce(tokenIds)),
+    /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
+    byTag: (presentTagHash: Hex, formerTagHash?: Hex) =>
+      traced({ name: 'verdict' }, async (): Promise<TagAnswer> => {
         const { asset, tagHash, block } = await assets.readByTag(presentTagHash, formerTagHash)
         if (asset === null || asset.record.state === 0) return { block, asset: null }
         const { verdict, flags, timestamp, metadataHash } = await answerOf(asset, block)
         return { block, asset: { verdict, flags, timestamp, metadataHash, tagHash } }
       }),
-    ready(key) {
+    /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
+    ready(key: string): VerdictAnswer | undefined {
       const known = rendered.peek(key)
       if (known === undefined || !known.asset.current) return undefined
       if (known.staleAt !== Infinity) {

@@ -41,15 +41,7 @@ export type LedgerAnswer = Readonly<{
 /** The product of a tag. `tagHash` is the commitment by which the chain has it, the present or the former one. */
 export type TappedProduct = Readonly<{ tokenId: bigint; tagHash: `0x${string}` }>
 
-export type ReplayLedger = Readonly<{
-  /**
-   * Accepts a tap. One that becomes FRESH is announced for its `product` in the same commit; on a cluster, whose commits are of one shard,
-   * it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
-   */
-  consume: (tap: Tap, product?: TappedProduct | null) => Promise<LedgerAnswer>
-  /** Returns what `consume` would, and writes nothing. */
-  judge: (tap: Tap) => Promise<LedgerAnswer>
-}>
+export type ReplayLedger = ReturnType<typeof createReplayLedger>
 
 export type LedgerOptions = Readonly<{
   sql: Pick<Database, 'query' | 'dialect'>
@@ -89,7 +81,7 @@ export function createReplayLedger({
   now,
   ageClock = createAgeClock(),
   onSetBack = () => {},
-}: LedgerOptions): ReplayLedger {
+}: LedgerOptions) {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
   const groups = () => createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
   const present = sql.dialect === 'citus' ? groupedByShard(sql, groups) : groups()
@@ -146,7 +138,15 @@ export function createReplayLedger({
     }
     return { outcome: 'REPLAY', anomalies: [], lastCounter, ageSeconds: 0, isAnnounced: false }
   }
-  return { consume: (tap, product = null) => answer(tap, true, product), judge: (tap) => answer(tap, false, null) }
+  return {
+    /**
+     * Accepts a tap. One that becomes FRESH is announced for its `product` in the same commit; on a cluster, whose commits are of one shard,
+     * it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
+     */
+    consume: (tap: Tap, product: TappedProduct | null = null) => answer(tap, true, product),
+    /** Returns what `consume` would, and writes nothing. */
+    judge: (tap: Tap) => answer(tap, false, null),
+  }
 }
 
 /** Seconds by which clocks of databases may differ. A clock that is further behind was set back, or is that of another database. */

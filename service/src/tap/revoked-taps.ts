@@ -23,15 +23,12 @@ type Options = Readonly<{
   settledSeconds?: number
 }>
 
-/** Passes over all tags. Of several processes one at a time makes a pass, and the others leave it to that one. */
-export type RevokedTaps = Readonly<{
-  /** Takes back the taps of batches that are revoked now. A tap that is under way is left to `settle`. */
-  takeBack: (signal?: AbortSignal) => Promise<void>
-  /** Does the same for batches that were revoked a while ago, once each. It costs a look into an index where there is none. */
-  settle: (signal?: AbortSignal) => Promise<void>
-}>
+export type RevokedTaps = ReturnType<typeof createRevokedTaps>
 
-/** Creates the passes. One that was interrupted is made again by the next `settle` of any process. */
+/**
+ * Creates the passes over all tags. Of several processes one at a time makes a pass, and the others leave it to that one. A pass that was
+ * interrupted is made again by the next `settle` of any process.
+ */
 export function createRevokedTaps({
   database,
   tagHashes,
@@ -39,7 +36,7 @@ export function createRevokedTaps({
   rowsAtOnce = 2_000,
   tagsAtOnce = 100,
   settledSeconds = 60,
-}: Options): RevokedTaps {
+}: Options) {
   async function pass(ageSeconds: number, signal?: AbortSignal): Promise<void> {
     if (tagHashes.length === 0 || (await due(ageSeconds)).length === 0) return
     const held = await database.hold(locks.revokedTaps)
@@ -98,8 +95,10 @@ export function createRevokedTaps({
   }
 
   return {
-    takeBack: (signal) => pass(0, signal),
-    settle: (signal) => pass(settledSeconds, signal),
+    /** Takes back the taps of batches that are revoked now. A tap that is under way is left to `settle`. */
+    takeBack: (signal?: AbortSignal) => pass(0, signal),
+    /** Does the same for batches that were revoked a while ago, once each. It costs a look into an index where there is none. */
+    settle: (signal?: AbortSignal) => pass(settledSeconds, signal),
   }
 }
 

@@ -18,15 +18,7 @@ type TicketTap = {
   readonly tapCounter: number
 }
 
-export type TapTickets = {
-  /** Returns a ticket of a tap that was accepted `ageSeconds` ago; null where the tap is too old for one. */
-  readonly issue: (tap: TicketTap & { readonly batchId: string; readonly ageSeconds: number }) => string | null
-  /**
-   * Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. A ticket of a revoked batch counts as expired.
-   * Throws when the database does not answer.
-   */
-  readonly parse: (ticket: string | null) => Promise<TicketTap | null>
-}
+export type TapTickets = ReturnType<typeof createTapTickets>
 
 /** Seconds after the tap for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
 const lifetimes = { 'difference report': 3_600, claim: 600, transfer: 1_800, certificate: 600 } as const
@@ -42,21 +34,27 @@ export function createTapTickets({
   /** Returns the ids of all revoked batches: tags of them prove nothing. */
   readonly revokedBatches: () => Promise<readonly string[]>
   readonly now?: () => number
-}): TapTickets {
+}) {
   const keys = tokenKeys(secrets, `touchstone ${purpose}`)
   const macOf = (key: Uint8Array, body: string) => createHmac('sha256', key).update(body).digest()
   /** Makes a mark of a batch, whose id is the operator's. */
   const markOf = (key: Uint8Array, batchId: string) =>
     macOf(key, `batch ${batchId}`).subarray(0, 16).toString('base64url')
   return {
-    issue: ({ tokenId, tagHash, epoch, tapCounter, batchId, ageSeconds }) => {
+    /** Returns a ticket of a tap that was accepted `ageSeconds` ago; null where the tap is too old for one. */
+    issue(tap: TicketTap & { readonly batchId: string; readonly ageSeconds: number }): string | null {
+      const { tokenId, tagHash, epoch, tapCounter, batchId, ageSeconds } = tap
       if (ageSeconds >= lifetimes[purpose]) return null
       const until = Math.floor(now() / 1000 - ageSeconds) + lifetimes[purpose]
       const chip = Buffer.from(tagHash.slice(2), 'hex').toString('base64url')
       const body = `${tokenId}.${epoch}.${tapCounter}.${until}.${chip}.${markOf(keys[0], batchId)}`
       return `${body}.${macOf(keys[0], body).toString('base64url')}`
     },
-    parse: async (ticket) => {
+    /**
+     * Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. A ticket of a revoked batch counts as expired.
+     * Throws when the database does not answer.
+     */
+    async parse(ticket: string | null): Promise<TicketTap | null> {
       const [, body, token, epoch, counter, until, chip, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
       if (body === undefined || token === undefined || chip === undefined || mac === undefined) return null
       const key = keys.find((one) => constantTimeEqual(macOf(one, body), Buffer.from(mac, 'base64url')))

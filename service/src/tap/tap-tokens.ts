@@ -45,19 +45,19 @@ export function tokenKeys({ secret, previousSecret = null }: TapSecrets, purpose
   return [keyOf(secret), ...(previousSecret === null ? [] : [keyOf(previousSecret)])]
 }
 
-export type TapBinding = Readonly<{
-  /** Issues the token for the response to a FRESH tap, sent in a cookie. */
-  issue: (tap: TokenTap) => BindToken
-  /** Returns whether one of the client's tokens is that of the tap. */
-  isValid: (tap: TokenTap, presented: readonly string[]) => boolean
-}>
+export type TapBinding = ReturnType<typeof createTapBinding>
 
 /** Creates the binding. `windowSeconds` is the time for which a tap may be repeated. */
-export function createTapBinding({ windowSeconds, ...secrets }: TapSecrets & { windowSeconds: number }): TapBinding {
+export function createTapBinding({ windowSeconds, ...secrets }: TapSecrets & { windowSeconds: number }) {
   const keys = tokenKeys(secrets, 'touchstone tap binding')
   return {
-    issue: (tap) => ({ token: macOf(keys[0], tap, 0).toString('base64url'), seconds: windowSeconds }),
-    isValid: (tap, presented) =>
+    /** Issues the token for the response to a FRESH tap, sent in a cookie. */
+    issue: (tap: TokenTap): BindToken => ({
+      token: macOf(keys[0], tap, 0).toString('base64url'),
+      seconds: windowSeconds,
+    }),
+    /** Returns whether one of the client's tokens is that of the tap. */
+    isValid: (tap: TokenTap, presented: readonly string[]): boolean =>
       keys.some((key) => {
         const mac = macOf(key, tap, 0)
         return presented.some((token) => isMac(mac, token))
@@ -65,25 +65,22 @@ export function createTapBinding({ windowSeconds, ...secrets }: TapSecrets & { w
   }
 }
 
-export type TapChallenge = Readonly<{
-  /** Issues a token that requires another tap of the same chip within `seconds`. */
-  issue: (tap: TokenTap) => { token: string; seconds: number }
-  /** Returns whether `tap` answers the challenge: in time, and the next count after the first tap. */
-  isAnswered: (tap: TokenTap, presented: string | undefined) => boolean
-}>
+export type TapChallenge = ReturnType<typeof createTapChallenge>
 
 /** Creates the challenge. `now` is in unix milliseconds. */
-export function createTapChallenge({ now = Date.now, ...secrets }: TapSecrets & { now?: () => number }): TapChallenge {
+export function createTapChallenge({ now = Date.now, ...secrets }: TapSecrets & { now?: () => number }) {
   const keys = tokenKeys(secrets, 'touchstone tap challenge')
   return {
-    issue: (tap) => {
+    /** Issues a token that requires another tap of the same chip within `seconds`. */
+    issue: (tap: TokenTap) => {
       const until = Math.floor(now() / 1000) + challengeSeconds
       return {
         token: `${tap.counter}.${until}.${macOf(keys[0], tap, until).toString('base64url')}`,
         seconds: challengeSeconds,
       }
     },
-    isAnswered: (tap, presented) => {
+    /** Returns whether `tap` answers the challenge: in time, and the next count after the first tap. */
+    isAnswered: (tap: TokenTap, presented: string | undefined): boolean => {
       const [, first, until, text] = /^(\d{1,8})\.(\d{1,12})\.([\w-]{43})$/.exec(presented ?? '') ?? []
       if (first === undefined || until === undefined || text === undefined) return false
       if (tap.counter !== Number(first) + 1 || now() / 1000 > Number(until)) return false

@@ -24,7 +24,7 @@ type AnyProviderOptions = Readonly<{
   log: Log
 }>
 
-export type AnyProvider = Readonly<{ rpc: RpcClient; stats: () => ChainCounts; close: () => Promise<void> }>
+export type AnyProvider = ReturnType<typeof createAnyProvider>
 
 /**
  * Each provider is asked so often, with pauses in between, while no answer is usable. That is about a second where all refuse connections.
@@ -45,7 +45,7 @@ const countMethod = 'eth_getTransactionCount'
 const lookups: ReadonlySet<string> = new Set([receiptMethod, 'eth_getTransactionByHash'])
 
 /** Connects to nothing yet. `rpc` throws `RpcError`: the error of a node that answered, else a fault. */
-export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
+export function createAnyProvider(options: AnyProviderOptions) {
   const { contract, chainId, neededForReceipts, rpcTimeoutMs = 8_000, log } = options
   const counts = newCounts()
   const distrustedUntil = new Map<number, number>()
@@ -164,8 +164,8 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
 
   return {
     rpc,
-    stats: () => ({ ...counts }),
-    async close() {
+    stats: (): ChainCounts => ({ ...counts }),
+    async close(): Promise<void> {
       closing.abort()
       await Promise.all(providers.map((provider) => provider.close()))
     },

@@ -46,19 +46,7 @@ export type TagBatch = Readonly<{
 }>
 
 /** The keys that a verifier tries, in their order (spec §4.4, §5). */
-export type KeyRing = Readonly<{
-  /** Returns every batch once, the likeliest first. */
-  candidates: () => readonly TagBatch[]
-  /**
-   * Returns the few batches to try first. They are those that the link names by `hint`, then those of the last genuine taps. The number
-   * does not grow with the ring. None means that the verifier is not configured (503).
-   */
-  likely: (hint?: string) => readonly TagBatch[]
-  /** Reports a genuine tap of this batch. */
-  hit: (batch: TagBatch) => void
-  /** Tries these batches from the next tap on. */
-  replace: (batches: readonly TagBatch[]) => void
-}>
+export type KeyRing = ReturnType<typeof createKeyRing>
 
 export type BatchRecord<Master extends Uint8Array | null = Uint8Array> = Readonly<
   Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
@@ -214,12 +202,13 @@ const maxRecent = 16
 const maxHinted = 4
 
 /** Creates a ring that tries the batch of the last hit first. Throws a `RangeError` when two batches have one id. */
-export function createKeyRing(batches: readonly TagBatch[]): KeyRing {
+export function createKeyRing(batches: readonly TagBatch[]) {
   let all: ReadonlyMap<string, TagBatch>
   let hinted: ReadonlyMap<string, readonly TagBatch[]>
   // The lists are replaced as a whole on every change, so that a search in progress keeps its own.
   let recent: readonly TagBatch[]
   let order: readonly TagBatch[] | null
+  /** Tries these batches from the next tap on. */
   function replace(next: readonly TagBatch[]): void {
     const byId = new Map(next.map((batch) => [batch.id, batch]))
     if (byId.size < next.length) throw new RangeError('Two tag batches have one id.')
@@ -230,12 +219,18 @@ export function createKeyRing(batches: readonly TagBatch[]): KeyRing {
   }
   replace(batches)
   return {
-    candidates: () => (order ??= [...new Set([...recent, ...all.values()])]),
-    likely: (hint) => {
+    /** Returns every batch once, the likeliest first. */
+    candidates: (): readonly TagBatch[] => (order ??= [...new Set([...recent, ...all.values()])]),
+    /**
+     * Returns the few batches to try first. They are those that the link names by `hint`, then those of the last genuine taps. The number
+     * does not grow with the ring. None means that the verifier is not configured (503).
+     */
+    likely: (hint?: string): readonly TagBatch[] => {
       const named = hint === undefined ? undefined : hinted.get(hint)
       return named === undefined ? recent : [...new Set([...named.slice(0, maxHinted), ...recent])]
     },
-    hit: (batch) => {
+    /** Reports a genuine tap of this batch. */
+    hit: (batch: TagBatch): void => {
       const known = all.get(batch.id)
       if (known === undefined || known === recent[0]) return
       recent = [known, ...recent.filter((other) => other !== known)].slice(0, maxRecent)

@@ -12,20 +12,7 @@ import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed } from './key-file.ts'
 
-/** `add` and `adopt` replace the file: their caller holds the lock of the key files. */
-export type Station = Readonly<{
-  /** Whether masters can be made here: the file has its key. */
-  isOpen: boolean
-  /** Returns undefined where the master is elsewhere. Throws `KeyFileError` for a file that cannot be opened. */
-  appMaster: (batchId: string) => Promise<AesKeyRef | undefined>
-  /**
-   * Stores the master of a new batch. One of this name stays, because chips of an earlier batch have it. Throws `KeyFileError` without
-   * STATION_KEK.
-   */
-  add: (batchId: string, master: Uint8Array) => Promise<void>
-  /** Moves masters that an earlier version sealed beside the tag keys. Returns their number. */
-  adopt: () => Promise<number>
-}>
+export type Station = ReturnType<typeof createStation>
 
 type StationOptions = Readonly<{
   path: string
@@ -40,8 +27,8 @@ export function formerStationFile(folder: string): string {
   return join(folder, 'tag-app-keys.json')
 }
 
-/** Opens the file of the station. */
-export function createStation({ path, kek, former }: StationOptions): Station {
+/** Opens the file of the station. `add` and `adopt` replace it: their caller holds the lock of the key files. */
+export function createStation({ path, kek, former }: StationOptions) {
   const own = async () =>
     kek === null ? new Map<string, Uint8Array>() : named(path, readMasters(path, { kek }, 'STATION_KEK'))
   const earlier = async () =>
@@ -56,17 +43,24 @@ export function createStation({ path, kek, former }: StationOptions): Station {
   }
 
   return {
+    /** Whether masters can be made here: the file has its key. */
     isOpen: kek !== null,
-    async appMaster(batchId) {
+    /** Returns undefined where the master is elsewhere. Throws `KeyFileError` for a file that cannot be opened. */
+    async appMaster(batchId: string): Promise<AesKeyRef | undefined> {
       const master = (await own()).get(batchId) ?? (await earlier()).get(batchId)
       return master && embeddedKey(master)
     },
-    async add(batchId, master) {
+    /**
+     * Stores the master of a new batch. One of this name stays, because chips of an earlier batch have it. Throws `KeyFileError` without
+     * STATION_KEK.
+     */
+    async add(batchId: string, master: Uint8Array): Promise<void> {
       if (kek === null) throw new KeyFileError(noStationKek)
       const masters = await own()
       if (!masters.has(batchId)) await write(new Map(masters).set(batchId, master), kek)
     },
-    async adopt() {
+    /** Moves masters that an earlier version sealed beside the tag keys. Returns their number. */
+    async adopt(): Promise<number> {
       const masters = kek === null ? null : await earlier()
       if (kek === null || former === null || masters === null || masters.size === 0) return 0
       await write(new Map([...masters, ...(await own())]), kek)

@@ -40,39 +40,7 @@ import { formerStationFile, makeMasters, type Station, storedNames } from './sta
 /** `error` is one sentence for the operator and holds no secret. */
 type Created = { readonly ok: true; readonly value: BatchKeyRecord } | { readonly ok: false; readonly error: string }
 
-export type TagKeyStore = {
-  /** Always provides the newest keys. */
-  readonly keys: Omit<KeyRing, 'replace'>
-  /**
-   * Returns the ids of batches whose tags verify by the database, but not by the keys here. `keys` leaves out those that are others here. What
-   * is read is good for a second. Throws DATABASE_UNAVAILABLE while the database does not answer within one.
-   */
-  readonly missing: () => Promise<readonly string[]>
-  /** Returns the batch with a copy of its keys, for personalisation and software tags. */
-  readonly record: (id: string) => BatchKeyRecord | undefined
-  /** Returns the file master of the batch, in this process or in a token. It is destroyed when it is replaced. */
-  readonly fileMaster: (id: string) => AesKeyRef | undefined
-  /** Returns the application master; undefined where it is elsewhere. */
-  readonly appMaster: (id: string) => Promise<AesKeyRef | undefined>
-  /** `brands` are those of its chips, which the database gets with the batch. Left out: any. */
-  readonly create: (options: NewBatchOptions, brands?: readonly string[]) => Promise<Created>
-  /** Stores the keys of tags that another system personalised. They have no application master here. */
-  readonly add: (record: BatchRecord, brands?: readonly string[]) => Promise<Created>
-  /**
-   * Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys verify on no instance from then
-   * on; those of the new ones verify where the key file is. The keys that are here may be given too: then they are the newest.
-   */
-  readonly rekey: (record: BatchRecord) => Promise<Created>
-  /**
-   * Repeats the present status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the
-   * status from the file. Throws `KeyFileError` with what to do.
-   */
-  readonly writeStatus: (id: string) => Promise<void>
-  /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
-  readonly reseal: () => Promise<readonly string[]>
-  /** Reads the key file again, because another process may have written it. Adds its batches that the database lacks. */
-  readonly reload: () => Promise<void>
-}
+export type TagKeyStore = Awaited<ReturnType<typeof openTagKeyStore>>
 
 /** Returns the path of the sealed masters of the batches. */
 export function tagKeyFile(folder: string): string {
@@ -109,7 +77,7 @@ export async function openTagKeyStore({
   readonly now?: () => number
   /** Called at the start for batches that the file has as revoked and the database as active. A restore leaves them so. */
   readonly onLifted?: (ids: readonly string[]) => void
-}): Promise<TagKeyStore> {
+}) {
   const path = tagKeyFile(folder)
   let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
   const records = () => [...loaded.values()].map(({ record }) => record)
@@ -166,6 +134,10 @@ export async function openTagKeyStore({
     if (usable.length !== inRing.size || usable.some((batch) => !inRing.has(batch))) ring.replace(usable)
   }
 
+  /**
+   * Returns the ids of batches whose tags verify by the database, but not by the keys here. `keys` leaves out those that are others here. What
+   * is read is good for a second. Throws DATABASE_UNAVAILABLE while the database does not answer within one.
+   */
   async function missing(): Promise<readonly string[]> {
     if (keyFile === null) return lacking
     await withDeadline(refresh(readingMs), waitMs).catch((fault: unknown) => {
@@ -180,7 +152,10 @@ export async function openTagKeyStore({
     if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
   }
 
-  /** Adds batches that the database lacks: it may not have answered when they were made. */
+  /**
+   * Reads the key file again, because another process may have written it. Adds its batches that the database lacks: it may not have
+   * answered when they were made.
+   */
   function reload(): Promise<void> {
     return inTurn(async () => {
       await readFile()
@@ -296,26 +271,43 @@ export async function openTagKeyStore({
   }
 
   return {
-    keys: ring,
+    /** Always provides the newest keys. */
+    keys: ring as Omit<KeyRing, 'replace'>,
     missing,
-    record: (id) => {
+    /** Returns the batch with a copy of its keys, for personalisation and software tags. */
+    record: (id: string): BatchKeyRecord | undefined => {
       const record = loaded.get(id)?.record
       return record && structuredClone(record)
     },
-    fileMaster: (id) => loaded.get(id)?.batch.fileMaster,
-    appMaster: async (id) => (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
-    async create(options, brands) {
+    /** Returns the file master of the batch, in this process or in a token. It is destroyed when it is replaced. */
+    fileMaster: (id: string): AesKeyRef | undefined => loaded.get(id)?.batch.fileMaster,
+    /** Returns the application master; undefined where it is elsewhere. */
+    appMaster: async (id: string): Promise<AesKeyRef | undefined> =>
+      (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
+    /** `brands` are those of its chips, which the database gets with the batch. Left out: any. */
+    async create(options: NewBatchOptions, brands?: readonly string[]): Promise<Created> {
       const made = newBatch(options)
       return made === null ? { ok: false, error: notLegal } : alone(() => add(options.id, () => place(made), brands))
     },
-    add: (record, brands) => alone(() => add(record.id, async () => record, brands)),
-    rekey: (record) => alone(() => rekey(record)),
-    writeStatus: (id) =>
+    /** Stores the keys of tags that another system personalised. They have no application master here. */
+    add: (record: BatchRecord, brands?: readonly string[]): Promise<Created> =>
+      alone(() => add(record.id, async () => record, brands)),
+    /**
+     * Replaces the keys and settings of the batch with this id, which keeps its status. Taps of the former keys verify on no instance from then
+     * on; those of the new ones verify where the key file is. The keys that are here may be given too: then they are the newest.
+     */
+    rekey: (record: BatchRecord): Promise<Created> => alone(() => rekey(record)),
+    /**
+     * Repeats the present status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the
+     * status from the file. Throws `KeyFileError` with what to do.
+     */
+    writeStatus: (id: string): Promise<void> =>
       alone(() => writeStatus(id)).catch((cause: unknown) => {
         if (cause instanceof KeyFileError) throw cause
         throw new KeyFileError(`The status of batch ${id} was not repeated in the key file. ${repeat}`, { cause })
       }),
-    reseal: () =>
+    /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
+    reseal: (): Promise<readonly string[]> =>
       alone(async () => {
         const files = [
           [path, 'tag-keys'],

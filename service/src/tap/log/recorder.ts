@@ -24,10 +24,7 @@ export type TapPresentation = Readonly<{
   outcome: TapRecordOutcome
 }>
 
-export type TapLog = AsyncDisposable & {
-  /** Never waits and never fails. */
-  readonly record: (presentation: TapPresentation) => void
-}
+export type TapLog = ReturnType<typeof createTapLog>
 
 /** Presentations that wait for the database; those beyond are counted in the log only. */
 const maxWaiting = 10_000
@@ -39,7 +36,7 @@ export function createTapLog({
 }: {
   readonly database: Pick<Database, 'transaction'>
   readonly log: Log
-}): TapLog {
+}) {
   const batch = createBatcher<TapPresentation, null>({ maxItems: 1_000, run: writeAll })
   const waiting = new Set<Promise<unknown>>()
   let dropped = 0
@@ -54,7 +51,8 @@ export function createTapLog({
   }
 
   return {
-    record(presentation) {
+    /** Never waits and never fails. */
+    record: (presentation: TapPresentation): void => {
       if (waiting.size >= maxWaiting) return void (dropped += 1)
       // No request waits for it, so that it belongs to no trace.
       const written = withSpan(undefined, () => batch(presentation)).finally(() => waiting.delete(written))

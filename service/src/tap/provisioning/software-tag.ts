@@ -11,15 +11,9 @@ import { plainCommands } from './personalise.ts'
 import { parseFileUrl, type TagTemplate } from './template.ts'
 import { chipKeys, type BatchKeyRecord } from '../keys/batch.ts'
 
-export type SoftwareTag = Readonly<{
-  /** Executes one ISO 7816 command and returns the answer with its status word. */
-  transmit: (command: Uint8Array) => Uint8Array
-  /** Selects and reads file 02 as a phone does. Returns `null` when the chip rejects the read or holds no URL. */
-  tap: () => string | null
-  counter: () => number
-}>
+export type SoftwareTag = ReturnType<typeof createSoftwareTag>
 
-export type SoftwareTagOptions = Readonly<{
+type SoftwareTagOptions = Readonly<{
   uid: Uint8Array
   metaKey: Uint8Array
   fileKey: Uint8Array
@@ -33,7 +27,7 @@ export type SoftwareTagOptions = Readonly<{
   random?: (length: number) => Uint8Array
 }>
 
-export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
+export function createSoftwareTag(options: SoftwareTagOptions) {
   const { uid, random = randomBytes } = options
   const meta = createAesKey(options.metaKey)
   const fileKey = createAesKey(options.fileKey)
@@ -63,6 +57,7 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
     return file
   }
 
+  /** Executes one ISO 7816 command and returns the answer with its status word. */
   function transmit(command: Uint8Array): Uint8Array {
     const head = toHex(command.subarray(0, 4))
     if (command[1] === 0xb0) return readBinary(command)
@@ -89,7 +84,8 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
 
   return {
     transmit,
-    tap: () => {
+    /** Selects and reads file 02 as a phone does. Returns `null` when the chip rejects the read or holds no URL. */
+    tap: (): string | null => {
       transmit(plainCommands.selectApplication)
       transmit(plainCommands.selectAddressFile)
       const answer = transmit(readAll)

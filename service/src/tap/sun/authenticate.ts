@@ -35,19 +35,14 @@ type AuthenticateOptions = { readonly hint?: string | undefined; readonly maySea
 /** `picc` has 16 bytes, `cmac` 8. */
 export type Authenticate = (picc: Uint8Array, cmac: Uint8Array, options?: AuthenticateOptions) => Promise<Authenticated>
 
-/** Expanded file keys of tags that are slow to derive, by their master and UID. The least recently used leaves first. */
-export type FileKeyCache = Readonly<{
-  get: (master: AesKeyRef, uid: Uint8Array) => AesKey | undefined
-  /** Takes over the key, and destroys it when it leaves. */
-  set: (master: AesKeyRef, uid: Uint8Array, key: AesKey) => void
-  size: () => number
-}>
+type FileKeyCache = ReturnType<typeof createFileKeyCache>
 
 /**
- * Creates a cache of at most `max` keys (about 1 kB each). A key that leaves is overwritten, because it signs for one tag (spec §5).
- * A master is identified as an object, not by the id of its batch, so that nothing derived from a replaced key is found again.
+ * Creates a cache of expanded file keys of tags that are slow to derive, at most `max` (about 1 kB each). The least recently used leaves
+ * first, and is overwritten, because it signs for one tag (spec §5). A master is identified as an object, not by the id of its batch, so
+ * that nothing derived from a replaced key is found again.
  */
-export function createFileKeyCache(max = 10_000): FileKeyCache {
+export function createFileKeyCache(max = 10_000) {
   const keys = new LRUCache<string, AesKey>({ max, dispose: (key) => key.destroy() })
   const prefixes = new WeakMap<AesKeyRef, string>()
   let masters = 0
@@ -64,8 +59,9 @@ export function createFileKeyCache(max = 10_000): FileKeyCache {
   }
   const nameOf = (master: AesKeyRef, uid: Uint8Array) => prefixOf(master) + String.fromCharCode(...uid)
   return {
-    get: (master, uid) => keys.get(nameOf(master, uid)),
-    set: (master, uid, key) => {
+    get: (master: AesKeyRef, uid: Uint8Array): AesKey | undefined => keys.get(nameOf(master, uid)),
+    /** Takes over the key, and destroys it when it leaves. */
+    set: (master: AesKeyRef, uid: Uint8Array, key: AesKey): void => {
       if (master.destroyed?.aborted === true) key.destroy()
       else keys.set(nameOf(master, uid), key)
     },
