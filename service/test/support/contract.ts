@@ -1,11 +1,11 @@
 /** Checks answers against the OpenAPI description: parts it does not describe, and leaks. */
 import assert from 'node:assert/strict'
-import { request as httpRequest, Agent } from 'node:http'
+import { Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { readOpenApi } from '../../src/discovery/openapi.ts'
 import { memoize } from '../../src/lib/memoize.ts'
-import type { Reply } from './http.ts'
+import { raw, type Reply } from './http.ts'
 
 type Json = Readonly<Record<string, unknown>>
 export type Schema = Json & {
@@ -181,32 +181,5 @@ function leaksOf({ headers, text }: Reply): string[] {
 const sharedAgent = new Agent({ keepAlive: true, maxSockets: 4 })
 export const closeConnections = () => sharedAgent.destroy()
 
-/** Sends the target exactly as written. */
-export function send(
-  origin: string,
-  { method, target, headers, body }: Sent,
-  agent: Agent = sharedAgent,
-): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(origin)
-    const length: Record<string, string> =
-      body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
-    const outgoing = httpRequest(
-      { hostname, port, method, path: target, headers: { ...headers, ...length }, agent, timeout: 240_000 },
-      (response) => {
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk))
-        response.on('error', reject)
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: Buffer.concat(chunks).toString(),
-          }),
-        )
-      },
-    )
-    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')))
-    outgoing.on('error', reject).end(body)
-  })
-}
+export const send = (origin: string, { target, ...sent }: Sent, agent = sharedAgent): Promise<Reply> =>
+  raw(origin, target, { ...sent, agent })

@@ -2,34 +2,23 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+export const freePort = (): Promise<number> => bound(0)
 
 /** Returns the first of several free ports in a row. */
 export async function freePorts(count: number): Promise<number> {
   for (;;) {
     const first = await freePort()
-    const others = Array.from({ length: count - 1 }, (_, index) => first + 1 + index)
-    const free = await Promise.all(others.map(isFree))
-    if (free.every(Boolean)) return first
+    const others = await Promise.allSettled(Array.from({ length: count - 1 }, (_, index) => bound(first + 1 + index)))
+    if (others.every(({ status }) => status === 'fulfilled')) return first
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const listening = once(server, 'listening').then(
-    () => true,
-    () => false,
-  )
-  server.listen(port, '127.0.0.1')
-  if (!(await listening)) return false
+/** Listens on a port for a moment, where it is free. */
+async function bound(wanted: number): Promise<number> {
+  const server = createServer().listen(wanted, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
-  return true
+  return port
 }

@@ -1,7 +1,15 @@
 /** An HTTP server for tests, on a free port of 127.0.0.1, and a client for paths as they are written. */
 import { once } from 'node:events'
-import { createServer, request, type RequestListener, type ServerOptions } from 'node:http'
+import {
+  type Agent,
+  createServer,
+  type IncomingMessage,
+  request,
+  type RequestListener,
+  type ServerOptions,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 
 export type Served = Awaited<ReturnType<typeof serve>>
 
@@ -26,25 +34,28 @@ export async function serve(listener?: RequestListener, options: ServerOptions =
 
 export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
-/** Sends what no URL parser has seen before. */
-export function raw(url: string, path: string, init: { method?: string; headers?: Record<string, string> } = {}) {
-  return new Promise<Reply>((resolve, reject) => {
-    const { port } = new URL(url)
-    request(
-      { port, host: '127.0.0.1', path: Buffer.from(path).toString('latin1'), ...init, agent: false },
-      (response) => {
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk))
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: Buffer.concat(chunks).toString(),
-          }),
-        )
-      },
-    )
-      .on('error', reject)
-      .end()
+type Init = { method?: string; headers?: Record<string, string>; body?: string | undefined; agent?: Agent | false }
+
+/** Sends the path exactly as written: no URL parser sees it. */
+export async function raw(
+  url: string,
+  path: string,
+  { method = 'GET', headers = {}, body, agent = false }: Init = {},
+): Promise<Reply> {
+  const { hostname, port } = new URL(url)
+  const outgoing = request({
+    hostname,
+    port,
+    method,
+    path: Buffer.from(path).toString('latin1'),
+    headers: { ...headers, ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }) },
+    agent,
+    timeout: 240_000,
   })
+  outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')))
+  outgoing.on('error', () => {}) // one that comes with the answer's body ends the answer
+  outgoing.end(body)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const text = (await buffer(response)).toString()
+  return { status: response.statusCode ?? 0, headers: response.headers, text }
 }

@@ -3,6 +3,7 @@
  * Whatever it writes to the log is kept, so that a test can look for what must never stand there.
  */
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { publishedAddresses, publishedKey } from '../../src/domain/published-accounts.ts'
 import type { WriteRequest } from '../../src/chain/transactions/calls.ts'
 import { readConfig } from '../../src/app/config/config.ts'
@@ -77,10 +78,7 @@ export async function startWorld({
   /** Writes to the registry and waits until the service's head has it. */
   async function write(request: WriteRequest) {
     const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
-    if (!result.ok || result.status !== 'CONFIRMED')
-      throw new Error(
-        `write failed: ${JSON.stringify(result, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}`,
-      )
+    if (!result.ok || result.status !== 'CONFIRMED') throw new Error(`write failed: ${inspect(result)}`)
     return result
   }
 
