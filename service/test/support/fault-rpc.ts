@@ -124,16 +124,7 @@ export type Fault = Readonly<{
   rewrite?: (method: string, params: readonly unknown[], result: unknown) => unknown
 }>
 
-export type FaultRpc = Readonly<{
-  url: string
-  set: (fault: FaultName | Fault) => void
-  /** The calls since the start; every member of a batch counts. */
-  calls: () => readonly Readonly<{ method: string; count: number }>[]
-  count: (method: string) => number
-  /** The requests that met the fault since it was set. */
-  struck: () => number
-  close: () => Promise<void>
-}>
+export type FaultRpc = Awaited<ReturnType<typeof startFaultRpc>>
 
 /** A provider that hides all logs, whose headers do not show it. */
 export const hiddenLogs: Fault = {
@@ -148,7 +139,7 @@ export async function startFaultRpc({
 }: {
   target: string
   inTurn?: (ask: () => Promise<Answer | Answer[]>) => Promise<Answer | Answer[]>
-}): Promise<FaultRpc> {
+}) {
   const counts = new Map<string, number>()
   let fault: Fault = {}
   let left = Infinity
@@ -199,13 +190,15 @@ export async function startFaultRpc({
   )
   return {
     url,
-    set(next) {
+    set: (next: FaultName | Fault) => {
       fault = typeof next === 'string' ? { name: next } : next
       left = fault.times ?? Infinity
       struck = meant = 0
     },
+    /** The calls since the start; every member of a batch counts. */
     calls: () => [...counts].map(([method, count]) => ({ method, count })),
-    count: (method) => counts.get(method) ?? 0,
+    count: (method: string) => counts.get(method) ?? 0,
+    /** The requests that met the fault since it was set. */
     struck: () => struck,
     close,
   }

@@ -26,15 +26,7 @@ export const skipToken =
 const [soPin, pin] = ['5678', '1234']
 const tokenLabel = 'touchstone'
 
-export type TestToken = {
-  readonly options: Pkcs11Options
-  /** The setting KEYS for this token. */
-  readonly setting: string
-  /** Environment variables of a process that uses the token. */
-  readonly env: Readonly<Record<string, string>>
-  /** Imports keys into the token. It must not be open in this process. */
-  readonly importKeys: (keys: readonly ImportedKey[]) => void
-}
+export type TestToken = ReturnType<typeof createToken>
 
 /** `value` is an AES key, or the private half of a pair. `parameters` and `point` are those of the curve, in DER. */
 export type ImportedKey = Readonly<{
@@ -44,7 +36,7 @@ export type ImportedKey = Readonly<{
 }>
 
 /** Initializes an empty token in a folder of its own. This process uses it too: SoftHSM2 reads the variable when it is initialized. */
-export function createToken(): TestToken {
+export function createToken() {
   const folder = testFolder()
   mkdirSync(join(folder, 'tokens'))
   const conf = join(folder, 'softhsm2.conf')
@@ -62,10 +54,13 @@ export function createToken(): TestToken {
   })
   const attributes = [`module=${library}`, `token=${tokenLabel}`, `pin-file=${pinFile}`, `package=${packageFolder}`]
   return {
-    options: { module: library, token: tokenLabel, pinFile, packageFolder },
+    options: { module: library, token: tokenLabel, pinFile, packageFolder } satisfies Pkcs11Options,
+    /** The setting KEYS for this token. */
     setting: `pkcs11:${attributes.join(';')}`,
+    /** Environment variables of a process that uses the token. */
     env: { SOFTHSM2_CONF: conf },
-    importKeys: (keys) =>
+    /** Imports keys into the token. It must not be open in this process. */
+    importKeys: (keys: readonly ImportedKey[]) =>
       inModule((token) => {
         const slot = token.C_GetSlotList(true).find((each) => token.C_GetTokenInfo(each).label.startsWith(tokenLabel))
         assert.ok(slot)

@@ -17,19 +17,13 @@ export function citusLacks(): string | null {
   return missing === undefined ? null : `there is no ${missing}; TEST_CITUS names the folder of a build of Citus`
 }
 
-export type CitusCluster = Readonly<{
-  /** The database `postgres` of the coordinator. */
-  url: string
-  workerPorts: readonly number[]
-  /** A folder for files of the run, which goes with the cluster. */
-  folder: string
-  /** The settings by which tests open their databases on it. */
-  env: Readonly<Record<string, string>>
-  stop: () => void
-}>
+export type CitusCluster = Awaited<ReturnType<typeof startCitusCluster>>
 
-/** Starts a cluster, which ends with this process at the latest. */
-export async function startCitusCluster({ workers = 2 } = {}): Promise<CitusCluster> {
+/**
+ * Starts a cluster, which ends with this process at the latest. `url` is that of the database `postgres` of the coordinator, `folder` is for
+ * files of the run and goes with the cluster, and `env` are the settings by which tests open their databases on it.
+ */
+export async function startCitusCluster({ workers = 2 } = {}) {
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-citus-'))
   chmodSync(folder, 0o755) // PostgreSQL runs as another user
   const port = await freePorts(1 + workers)

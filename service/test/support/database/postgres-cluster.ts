@@ -28,29 +28,16 @@ export const clusterSkip =
     ? 'no PostgreSQL server binaries in /usr/lib/postgresql'
     : false
 
-export type Cluster = Readonly<{
-  url: string
-  start: () => Promise<void>
-  stop: () => Promise<void>
-  /** SIGKILL of all its processes, as when its machine loses power; they are gone when it resolves. */
-  kill: () => Promise<void>
-  /** Makes a replica the server that takes writes. */
-  promote: () => Promise<void>
-}>
+export type Clusters = Awaited<ReturnType<typeof startClusters>>
 
-export type Clusters = Readonly<{
-  primary: Cluster
-  replica: Cluster
-  /** Names both servers, of which the one is wanted that takes writes. */
-  url: string
-  end: () => Promise<void>
-}>
-
-/** `synchronous`: a commit is confirmed when the replica has it on its disk. `delayMs` is how long its stream takes to the replica. */
-export async function startClusters({ synchronous = false, delayMs = 0 } = {}): Promise<Clusters> {
+/**
+ * `synchronous`: a commit is confirmed when the replica has it on its disk. `delayMs` is how long its stream takes to the replica. `url`
+ * names both servers, of which the one is wanted that takes writes.
+ */
+export async function startClusters({ synchronous = false, delayMs = 0 } = {}) {
   const { folder, run, control, initialise } = openFolder()
   let stream: Awaited<ReturnType<typeof startSlowStream>> | null = null
-  async function clusterAt(name: string): Promise<Cluster & { port: number }> {
+  async function clusterAt(name: string) {
     const [data, port] = [join(folder, name), await freePort()]
     const options = optionsOf(port, { fsync: 'off', shared_buffers: '16MB', max_connections: '40' })
     return {
@@ -58,7 +45,9 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
       url: `postgres://postgres@127.0.0.1:${port}/postgres`,
       start: () => control(data, '-l', join(folder, `${name}.log`), '-o', options, 'start'),
       stop: () => control(data, '-m', 'immediate', 'stop'),
+      /** Makes a replica the server that takes writes. */
       promote: () => control(data, 'promote'),
+      /** SIGKILL of all its processes, as when its machine loses power; they are gone when it resolves. */
       kill: async () => {
         if (name === 'primary') stream?.close() // what is on its way is lost with the machine
         const postmaster = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
@@ -99,9 +88,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
 }
 
 /** Starts one server with settings of postgresql.conf, such as `shared_buffers`. */
-export async function startPostgres(
-  settings: Readonly<Record<string, string>>,
-): Promise<Readonly<{ url: string; end: () => Promise<void> }>> {
+export async function startPostgres(settings: Readonly<Record<string, string>>) {
   const { folder, control, initialise } = openFolder()
   const [data, port] = [join(folder, 'data'), await freePort()]
   const end = async () => {
@@ -142,7 +129,7 @@ function optionsOf(port: number, settings: Readonly<Record<string, string>>): st
 }
 
 /** Passes a stream on, each part of the answers so much later. */
-async function startSlowStream(port: number, delayMs: number): Promise<{ port: number; close: () => void }> {
+async function startSlowStream(port: number, delayMs: number) {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
     const far = connect(port, '127.0.0.1')
