@@ -17,7 +17,7 @@ import { indexStore, rebuildIndex } from './store.ts'
 
 const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
 
-for (const { name, open, skip } of testDatabases())
+for (const { name, open, skip } of testDatabases()) {
   describe(`the blocks of the index in ${name}`, { skip }, () => {
     it('are thinned to the first of every 4096, in one go or as the chain grows', async () => {
       await using database = await open()
@@ -52,7 +52,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`the offers in ${name}`, { skip }, () => {
     it('do not expire by the clock of the database alone', async () => {
       await using database = await open()
@@ -118,7 +117,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`the offers of a product that the index lacks, in ${name}`, { skip }, () => {
     it('are in no list, and come with its mint as if it had never lacked', async () => {
       await using database = await open()
@@ -154,7 +152,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`the sums of brands in ${name}`, { skip }, () => {
     it('become one row of each brand, some brands in each turn', async () => {
       await using database = await open()
@@ -195,7 +192,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`the arrival at the head, in ${name}`, { skip }, () => {
     it('compares without a lock, and announces what differs once, in short transactions, however often it begins', async () => {
       await using database = await open()
@@ -253,7 +249,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`reads of the whole index in ${name}`, { skip }, () => {
     it('wait for the arrival at the head, and say that a product is none only of an index that was whole throughout', async () => {
       await using database = await open()
@@ -354,7 +349,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`events that the index lacked in ${name}`, { skip }, () => {
     it('are announced by a repair before the later ones of their product, which come again', async () => {
       await using database = await open()
@@ -383,7 +377,6 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-for (const { name, open, skip } of testDatabases())
   describe(`a rebuild in ${name}`, { skip }, () => {
     it('is repeated where PostgreSQL ends it because of a deadlock with a reader', async () => {
       await using database = await open()
@@ -404,3 +397,4 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await database.query('select from asset'), [])
     })
   })
+}
