@@ -1,18 +1,14 @@
 /** A count that takes too long ends early. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import { countWithin } from './bounded-count.ts'
-import type { Database } from './database.ts'
 import { isTimeout } from './errors.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`a count on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => {
-      database = await open()
-    })
-    after(() => database.close())
+    const database = useOpened(open)
 
     it('is exact', async () => {
       assert.equal(await countWithin(database, 'select from generate_series(1, $1::int)', [1_234]), 1_234)

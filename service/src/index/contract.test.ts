@@ -1,14 +1,13 @@
 /** The contract of an index, which its readers ask for once a second. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { openEmptyPglite } from '../../test/support/database/pglite.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import type { Database } from '../db/database.ts'
 import { ofContract } from './contract.ts'
 
 describe('the contract of an index', () => {
-  let database: Database
-  before(async () => void (database = await openEmptyPglite('migrated')))
-  after(() => database.close())
+  const database = useOpened(() => openEmptyPglite('migrated'))
 
   it('is asked for again a second after the last look began, however late its answer came', async (t) => {
     const monotonic = performance.now.bind(performance)

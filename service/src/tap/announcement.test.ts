@@ -1,22 +1,21 @@
 /** The announcement of taps (spec §6), with their acceptance and after it, on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { toHex } from './bytes.ts'
 import type { Database } from '../db/database.ts'
 import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { insertAsset, isVerified } from '../../test/support/index/rows.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
+import { useOpened } from '../../test/support/opened.ts'
 
 const tagHash = `0x${'07'.repeat(32)}` as const
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the announcement of taps on ${name}`, { skip }, () => {
-    let database: Awaited<ReturnType<typeof open>>
+    const database = useOpened(open)
     const announce: ReturnType<typeof createTapAnnouncement> = (tap) => createTapAnnouncement(database)(tap)
-    before(async () => void (database = await open()))
-    after(() => database.close())
 
     const world = () => tappedTag(database)
 

@@ -1,6 +1,6 @@
 /** A chip changes its batch after a revocation (spec §4.4). No link counts twice, and no chip is stopped. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
 import { migrate, migrationsTo, readMigrations } from '../db/migrate.ts'
 import { createReplayLedger, pruneTapsStatement } from './replay-ledger.ts'
@@ -8,6 +8,7 @@ import { tagStore } from './tag-registry.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
 import { newPicc } from '../../test/support/tap/tapped-tag.ts'
 import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import { until } from '../../test/support/wait.ts'
 
 let [batches, token] = [0, 10n ** 20n]
@@ -57,9 +58,7 @@ async function chipIn(database: Database, epochs: readonly number[]) {
 
 for (const { name, open, skip } of testDatabases())
   describe(`counters of batches that were revoked, on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
     const chipOf = (epochs: readonly number[]) => chipIn(database, epochs)
 
     it('do not stop the chips of another batch', async () => {

@@ -1,7 +1,7 @@
 /** The replay ledger (spec §4.4), on PGlite and on PostgreSQL, with a clock of its own. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
@@ -11,6 +11,7 @@ import { newUid } from '../../test/support/tap/tags.ts'
 import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
 import { until } from '../../test/support/wait.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
+import { useOpened } from '../../test/support/opened.ts'
 
 const answered = (outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[], lastCounter: number) => ({
   outcome,
@@ -24,9 +25,7 @@ type LedgerSql = Pick<Database, 'query' | 'dialect'>
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the tap ledger on ${name}`, { skip }, () => {
-    let database: Awaited<ReturnType<typeof open>>
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
 
     const world = (options?: Parameters<typeof tappedTag>[1]) => tappedTag(database, options)
 

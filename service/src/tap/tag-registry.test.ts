@@ -1,23 +1,19 @@
 /** The tag registry on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
 import { auditHead, readAudit } from '../db/audit.ts'
 import { itemStore } from '../assets/items.ts'
-import { mayBind, registerBound, type TagRow, tagStore, type TagStore } from './tag-registry.ts'
+import { mayBind, registerBound, type TagRow, tagStore } from './tag-registry.ts'
 import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { useOpened } from '../../test/support/opened.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the tag registry on ${name}`, { skip }, () => {
-    let database: Database
-    let tags: TagStore
-    before(async () => {
-      database = await open()
-      tags = tagStore(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    const tags = tagStore(database)
 
     let tokens = 0n
     const newRow = (change: Partial<TagRow> = {}): TagRow => {

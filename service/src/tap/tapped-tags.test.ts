@@ -1,12 +1,13 @@
 /** A tap counts for the tag that was tapped (spec §2.9), whatever tag of its product the index has at that moment. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { countLockWaits, testDatabases } from '../../test/support/database/databases.ts'
 import { assertSums, hashOf, isVerified as isTokenVerified } from '../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../test/support/index/steps.ts'
 import { newPicc } from '../../test/support/tap/tapped-tag.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import { until } from '../../test/support/wait.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { migrate, migrationsTo, readMigrations } from '../db/migrate.ts'
@@ -21,14 +22,10 @@ const waysOn = (name: string): readonly Way[] => (name === 'Citus' ? ['announced
 
 for (const { name, open, skip } of testDatabases())
   describe(`tapped tags on ${name}`, { skip }, () => {
-    let database: Database
+    const database = useOpened(open)
     let step: Awaited<ReturnType<typeof indexSteps>>
     let [tokens, block] = [0n, 10]
-    before(async () => {
-      database = await open()
-      step = await indexSteps(database)
-    })
-    after(() => database.close())
+    before(async () => void (step = await indexSteps(database)))
 
     const next = () => (block += 1)
     /** Indexes a product with a tag. */

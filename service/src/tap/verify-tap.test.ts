@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { createAuthenticate } from './sun/authenticate.ts'
 import { toHex } from './bytes.ts'
 import { createReplayLedger, createTapAnnouncement } from './replay-ledger.ts'
@@ -16,6 +16,7 @@ import {
 } from './verify-tap.ts'
 import { testBatch, testBatches, testTag } from '../../test/support/tap/tags.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
+import { useOpened } from '../../test/support/opened.ts'
 
 const tagHash = createTagHash({ scheme: 'hmac', pepper: new Uint8Array(32).fill(1) })
 const secret = new Uint8Array(32).fill(2)
@@ -23,9 +24,7 @@ const secret = new Uint8Array(32).fill(2)
 describe('verifying a tap', () => {
   const [pglite] = testDatabases()
   assert.ok(pglite)
-  let database: Awaited<ReturnType<typeof pglite.open>>
-  before(async () => void (database = await pglite.open()))
-  after(() => database.close())
+  const database = useOpened(pglite.open)
 
   async function world(options: Partial<VerifyTapOptions> = {}) {
     const batch = testBatch({ epoch: 3 })

@@ -2,6 +2,7 @@
 import { after, afterEach, before } from 'node:test'
 import type { ChainSourceOptions } from '../../src/chain/rpc/source.ts'
 import { type FaultRpc, startFaultRpc } from './fault-rpc.ts'
+import { lazily } from './opened.ts'
 import { sourceOver, startTestAnvil, type TestAnvil } from './rpc-anvil.ts'
 
 /** Called where a suite begins; anvil stores the numbers first. After each test every provider is honest again. */
@@ -38,9 +39,4 @@ export function useProviders(count: number, stored: readonly number[] = []) {
 
 async function closeAll(opened: readonly { close: () => Promise<void> }[]): Promise<void> {
   await Promise.all(opened.map((one) => one.close()))
-}
-
-/** Stands for an object that is there once the suite has begun. */
-function lazily<T extends object>(get: () => T): T {
-  return new Proxy({} as T, { get: (_target, name) => Reflect.get(get(), name) as unknown })
 }

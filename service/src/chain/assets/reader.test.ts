@@ -1,9 +1,10 @@
 /** The reader on a real chain: pins, batches, changes and reorganisations (spec §2.2, §4.1). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { type Hex, wordOfRecord } from '@touchstone/verdict'
 import multicall from '../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
-import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../test/support/reader/anvil.ts'
+import { metadataOf, readerOver, startRegistry } from '../../../test/support/reader/anvil.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { until } from '../../../test/support/wait.ts'
 import { multicallAddress } from '../../domain/chain.ts'
 import type { AssetReading } from './reader.ts'
@@ -18,13 +19,9 @@ const reason: Hex = `0x${'00'.repeat(32)}`
 const tagOf = (tokenId: bigint): Hex => `0x${(tokenId + 0xabc0000n).toString(16).padStart(64, '0')}`
 
 describe('the asset reader on a chain', () => {
-  let chain: TestRegistry
+  const chain = useOpened(startRegistry)
 
-  before(async () => {
-    chain = await startRegistry()
-    await chain.mintMany(tokens)
-  })
-  after(() => chain.close())
+  before(() => chain.mintMany(tokens))
 
   /** Reads the chain at a block without the reader under test. */
   async function truthAt(source: ChainSource, ids: readonly bigint[], block: Block): Promise<readonly string[]> {

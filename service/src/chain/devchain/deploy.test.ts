@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { keccak256, toBytes } from 'viem'
 import { deployments, type Hex } from '@touchstone/verdict'
 import { deployVersion1 } from '../../../test/support/version-1.ts'
-import { startTestChain, type TestChain } from '../../../test/support/test-chain.ts'
+import { startTestChain } from '../../../test/support/test-chain.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 import { isPublishedAddress, publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
 import { deployLocal, type LocalDeployment } from './deploy.ts'
@@ -11,15 +12,13 @@ import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 
 describe('the registry on the local chain', () => {
-  let chain: TestChain
+  const chain = useOpened(startTestChain)
   let rpc: RpcClient
   let deployment: LocalDeployment
   before(async () => {
-    chain = await startTestChain()
     rpc = chain.rpc
     deployment = await deployLocal({ rpcUrl: chain.url })
   })
-  after(() => chain.close())
 
   it('stands at the address that account 0 deploys to first, with the code hash that the chain has', async () => {
     assert.equal(deployment.contract, '0x5fbdb2315678afecb367f032d93f642f64180aa3')

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import {
   createPublicClient,
   createWalletClient,
@@ -12,8 +12,9 @@ import {
 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
-import { startTestChain, type TestChain } from '../../../test/support/test-chain.ts'
+import { startTestChain } from '../../../test/support/test-chain.ts'
 import { pinnedReads } from '../../../test/support/local-reads.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
 import { deployLocal } from './deploy.ts'
 import { installTestMoney, usdcAddress } from './test-money.ts'
@@ -44,17 +45,15 @@ const payer = privateKeyToAccount(generatePrivateKey())
 const seller = `0x${'5e'.repeat(20)}` as const
 
 describe('the money of the local chain', () => {
-  let chain: TestChain
+  const chain = useOpened(startTestChain)
   let rpc: RpcClient
   let reader: ReturnType<typeof readerOf>
   before(async () => {
-    chain = await startTestChain()
     rpc = chain.rpc
     reader = readerOf(chain.url)
     await installTestMoney({ rpcUrl: chain.url, fund: [{ address: payer.address, amount: 1_000_000n }] })
     await deployLocal({ rpcUrl: chain.url })
   })
-  after(() => chain.close())
 
   it('is USDC with the signing domain that buyers use', async () => {
     const read = <const Name extends 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR'>(functionName: Name) =>

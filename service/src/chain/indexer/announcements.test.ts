@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
-import { type IndexChain, indexerOver, operator, startIndexChain } from '../../../test/support/index/world.ts'
+import { indexerOver, operator, startIndexChain } from '../../../test/support/index/world.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createLog } from '../../lib/log.ts'
 import { createBlockAnnouncements } from './announcements.ts'
@@ -15,15 +16,8 @@ describe('announcements of new blocks', () => {
   const log = createLog((line) => lines.push(line))
 
   describe('of a node', () => {
-    let chain: IndexChain
-    let database: Awaited<ReturnType<typeof openEmptyPglite>>
-    before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), openEmptyPglite()])
-    })
-    after(async () => {
-      await chain.close()
-      await database.close()
-    })
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(openEmptyPglite)
 
     it('bring the index to each block long before its next poll', async (t) => {
       const indexer = indexerOver(chain, database, { pollMs: 600_000 })

@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { type AuditBody, auditHead, readAudit } from '../../db/audit.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
-import { operationStore, type OperationStore } from './operations.ts'
+import { operationStore } from './operations.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`operations on ${name}`, { skip }, () => {
-    let database: Database
-    let operations: OperationStore
+    const database = useOpened(open)
+    const operations = operationStore(database)
     let count = 0
-    before(async () => {
-      database = await open()
-      operations = operationStore(database)
-    })
-    after(() => database.close())
 
     const bytes = (n: number, size: number): Hex => `0x${n.toString(16).padStart(2 * size, '0')}`
     const newSigner = () => bytes((count += 1), 20)

@@ -1,22 +1,15 @@
 /** The holders of roles, over a provider that serves few blocks at once. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
-import { type IndexChain, startIndexChain } from '../../../test/support/index/world.ts'
+import { before, describe, it } from 'node:test'
+import { startFaultRpc } from '../../../test/support/fault-rpc.ts'
+import { startIndexChain } from '../../../test/support/index/world.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { readRoles } from './roles.ts'
 
 describe('the holders of roles', () => {
-  let chain: IndexChain
-  let proxy: FaultRpc
-  before(async () => {
-    chain = await startIndexChain()
-    proxy = await startFaultRpc({ target: chain.url })
-    await chain.mine(1_500)
-  })
-  after(async () => {
-    await proxy?.close()
-    await chain?.close()
-  })
+  const chain = useOpened(startIndexChain)
+  const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
+  before(() => chain.mine(1_500))
 
   const widthOf = ([filter]: readonly unknown[]) => {
     const { fromBlock = '0x0', toBlock = '0x0' } = filter as { fromBlock?: string; toBlock?: string }

@@ -3,17 +3,16 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase, type Database } from '../database.ts'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { until } from '../../../test/support/wait.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`listening and locking on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
 
     it('receives notices of its channel, first one of its own, and none after it was disposed', async () => {
       const { listening, received } = await listen(database)
@@ -68,9 +67,7 @@ for (const { name, open, skip } of testDatabases()) {
 }
 
 describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  before(async () => void (database = await openOwnDatabase()))
-  after(() => database.close())
+  const database = useOpened(openOwnDatabase)
 
   /** Ends every session that waits after a statement that begins so, as a restart of the server would. */
   const terminate = async (statement: string) => {

@@ -1,12 +1,13 @@
 /** The sums of products while several transactions change the same product: they are what a count gives. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { type Hex, metadataHashOf } from '@touchstone/verdict'
 import { countLockWaits, testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf, insertAsset, recountProducts, setCursor } from '../../../test/support/index/rows.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { until } from '../../../test/support/wait.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import type { Database, Sql } from '../../db/database.ts'
+import type { Sql } from '../../db/database.ts'
 import { storeAssets } from './rows.ts'
 import { keepSums } from './sums.ts'
 import { refreshAssetText } from './texts.ts'
@@ -16,12 +17,8 @@ const hash = metadataHashOf(text)
 
 for (const { name, open, skip } of testDatabases())
   describe(`the sums of products on ${name}`, { skip: name === 'PGlite' ? 'PGlite has one transaction' : skip }, () => {
-    let database: Database
-    before(async () => {
-      database = await open()
-      await setCursor(database, { number: 5, at: '2026-01-01T00:00:00Z' })
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    before(() => setCursor(database, { number: 5, at: '2026-01-01T00:00:00Z' }))
 
     /** Announces the first tap of a new product, and begins `change` on it before the tap commits. */
     async function race(

@@ -1,13 +1,13 @@
 /** Products at an earlier block (spec §2.9), in steps of the index that no test of a chain makes. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { type Hex, metadataHashOf } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf } from '../../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../../test/support/index/steps.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
 import { eventKinds } from '../../domain/registry-event.ts'
 import type { ProductCondition } from './condition.ts'
 import { pastStore } from './past.ts'
@@ -17,15 +17,13 @@ const [a, b] = [0xaa, 0xbb].map(hashOf) as [Hex, Hex]
 
 for (const { name, open, skip } of testDatabases())
   describe(`products at an earlier block on ${name}`, { skip }, () => {
-    let database: Database
+    const database = useOpened(open)
     let step: Awaited<ReturnType<typeof indexSteps>>
     let past: ReturnType<typeof pastStore>
     before(async () => {
-      database = await open()
       step = await indexSteps(database)
       past = pastStore(database)
     })
-    after(() => database.close())
 
     async function blockAt(number: number): Promise<PastBlock> {
       const { block } = await past.find(BigInt(number))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { copyFile } from 'node:fs/promises'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Database } from '../../db/database.ts'
 import { migrate, migrationsTo, readMigrations, undoMigration } from '../../db/migrate.ts'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
@@ -10,6 +10,7 @@ import { databaseUnavailable } from '../../lib/errors.ts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { testBatch, testTag } from '../../../test/support/tap/tags.ts'
 import { heldAnswers } from '../../../test/support/held-answer.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { createReplayLedger } from '../replay-ledger.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { createTagHash } from '../tag-hash.ts'
@@ -23,9 +24,7 @@ import { openTagKeyStore, tagKeyFile } from './store.ts'
 const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
 
 describe('the keys of a batch on several instances', () => {
-  let database: Database
-  before(async () => void (database = await openEmptyPglite('migrated')))
-  after(() => database.close())
+  const database = useOpened(() => openEmptyPglite('migrated'))
 
   let instances = 0
   /** An instance with a key folder, by default of its own. `answer` gives what a tap gets there. */

@@ -1,11 +1,11 @@
 /** The log of taps and its anomalies, on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
 import { testBatch, testBatches, testTag } from '../../../test/support/tap/tags.ts'
-import type { Database } from '../../db/database.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { createLog } from '../../lib/log.ts'
 import { toHex } from '../bytes.ts'
 import { createKeyRing } from '../keys/batch.ts'
@@ -21,9 +21,7 @@ const newest = { after: null, backward: false, limit: 100 }
 
 for (const { name, open, skip } of testDatabases())
   describe(`the log of taps on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
 
     const lines: string[] = []
     const log = createLog((line) => lines.push(line))

@@ -1,24 +1,23 @@
 /** GET /api/asset/{tokenId} over real HTTP, a real chain and a real database (spec §2.1–2.4, §4.1, §7). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { checkProofBundle, isOwner, type ProofBundle, prove, recheck, type Verdict } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { raw } from '../../support/http.ts'
+import { useOpened } from '../../support/opened.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const tag = `0x${'ab'.repeat(32)}` as const
 const noReason = `0x${'0'.repeat(64)}` as const
 
 describe('GET /api/asset/{tokenId}', () => {
-  let world: World
+  const world = useOpened(() => startWorld({ env: { PROOF_BUNDLE: 'on' } }))
   let plain: bigint
   let described: bigint
   before(async () => {
-    world = await startWorld({ env: { PROOF_BUNDLE: 'on' } })
     plain = await world.mint()
     described = await world.mint({ name: 'A \u202Ename\u0007', brand: 'Brand', image: 'javascript:alert(1)' })
   })
-  after(() => world.end())
 
   it('answers with exactly the keys of spec §2.1, in their order', async () => {
     const response = await world.get(`/api/asset/${plain}`)

@@ -4,13 +4,14 @@
  * and again, 1 to 10 blocks deep. Answers to check: `--answers 100000` or CHECKER_ANSWERS, 10,000 by default.
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { type Hex, wordOfRecord } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, toHex } from 'viem'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
-import { readerOver, startRegistry, type TestRegistry } from '../../support/reader/anvil.ts'
+import { readerOver, startRegistry } from '../../support/reader/anvil.ts'
 import type { AssetReader, AssetReading } from '../../../src/chain/assets/reader.ts'
 import { unsteady } from '../../support/reader/unsteady.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const wanted = answersWanted()
 const tokens = 300
@@ -36,19 +37,17 @@ const groups = [
 ] as const
 
 describe(`the checker over ${wanted} answers`, () => {
-  let chain: TestRegistry
+  const chain = useOpened(startRegistry)
   const model: Model = new Map()
   const run = { blocks: 0, reorgs: 0, over: false, answers: 0, wrong: [] as string[], unavailable: 0 }
 
   before(async () => {
-    chain = await startRegistry()
     await chain.mintMany(tokens)
     for (let id = 2n; id <= tokens; id += 2n) await chain.send('bindTag', [id, keccak256(toHex(id))])
     while (((await chain.rpc('txpool_status')) as { pending: Hex }).pending !== '0x0') await chain.mine()
     await chain.mine(depths)
     await record(depths)
   })
-  after(() => chain.close())
 
   it('finds none that is wrong', async () => {
     const teams = groups.map((group) => ({

@@ -3,7 +3,7 @@
  * §4.1, §7).
  */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { afterEach, before, describe, it } from 'node:test'
 import type { Verdict } from '@touchstone/verdict'
 import { createVerdicts } from '../../../src/assets/verdicts.ts'
 import { createAssetReader } from '../../../src/chain/assets/reader.ts'
@@ -11,12 +11,12 @@ import { createChainSource } from '../../../src/chain/rpc/source.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { startFaultRpc } from '../../support/fault-rpc.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { type Fault, type FaultName, startFaultRpc } from '../../support/fault-rpc.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startWorld } from '../../support/world.ts'
 
 const silent = createLog(() => {}, 'silent')
 
-type Rpc = Awaited<ReturnType<typeof startFaultRpc>>
 type Rewrite = (method: string, params: readonly unknown[], result: unknown) => unknown
 
 /** Forges the pinned read: the record word of one token is the third from the end of `getAssetsWithMetadata`. */
@@ -31,7 +31,7 @@ const wholeResult =
   (method, _params, result) =>
     method === 'eth_call' ? change(String(result)) : result
 
-const faults: readonly (readonly [string, Parameters<Rpc['set']>[0]])[] = [
+const faults: readonly (readonly [string, Fault | FaultName])[] = [
   ...(
     [
       'hang',
@@ -68,18 +68,12 @@ const faults: readonly (readonly [string, Parameters<Rpc['set']>[0]])[] = [
 type Answer = { status: number; body: Partial<Verdict> & { error?: { code: string } } }
 
 describe('the keyless read over providers that misbehave', () => {
-  let world: World
-  let bad: Rpc
+  const world = useOpened(startWorld)
+  const bad = useOpened(() => startFaultRpc({ target: world.chainUrl }))
   let token: bigint
   before(async () => {
-    world = await startWorld()
-    bad = await startFaultRpc({ target: world.chainUrl })
     token = await world.mint()
     await world.write({ kind: 'bindTag', tokenId: token, tagHash: `0x${'77'.repeat(32)}` })
-  })
-  after(async () => {
-    await world.end()
-    await bad.close()
   })
   afterEach(() => bad.set('none'))
 

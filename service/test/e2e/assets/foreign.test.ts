@@ -1,6 +1,6 @@
 /** A contract that is not ours: the existing public deployment's reads, without getAssets, with Multicall3 (spec §1, §2.5, §4.1). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { type Hex, recheck, type Verdict } from '@touchstone/verdict'
 import { encodeFunctionData, toHex } from 'viem'
 import foreign from '../../../../contracts/artifacts/ForeignCore.json' with { type: 'json' }
@@ -9,18 +9,17 @@ import { transact } from '../../../src/chain/devchain/transact.ts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 const core = '0x00000000000000000000000000000000f0e1d2c3'
 const [account = '0x'] = publishedAddresses
 
 describe('a foreign contract', () => {
-  let world: World
-  before(async () => {
-    world = await startWorld({ env: { CHAIN_CONTRACT: core, CHAIN_INTERFACE: 'auto' }, rpcUrl: deployForeign })
-  })
-  after(() => world.end())
+  const world = useOpened(() =>
+    startWorld({ env: { CHAIN_CONTRACT: core, CHAIN_INTERFACE: 'auto' }, rpcUrl: deployForeign }),
+  )
 
   it('is read through Multicall3, many tokens in few calls, and its verdicts recheck', async () => {
     const ask = async (id: number) => (await (await world.get(`/api/asset/${id}`)).json()) as Verdict

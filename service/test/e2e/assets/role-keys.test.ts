@@ -1,6 +1,6 @@
 /** One key for each role. Each transaction comes from the key of its role, and `touchstone chain roles` says what a key lacks. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { encodeFunctionData, type Hex } from 'viem'
 import { publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
@@ -9,7 +9,8 @@ import type { WriteRequest } from '../../../src/chain/transactions/calls.ts'
 import { hash } from '../../support/index/writer-world.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { deployVersion1 } from '../../support/version-1.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startWorld } from '../../support/world.ts'
 
 const accounts = publishedAccounts(9)
 const addressOf = (index: number): Hex => accounts[index]?.address ?? '0x'
@@ -29,13 +30,9 @@ type Shown = {
 
 for (const version of [2, 1])
   describe(`keys for each role on version ${version} of the contract`, () => {
-    let world: World
-    before(async () => {
-      // The chain exists before the service, which finds whichever version stands there.
-      const onChain = version === 1 ? { onChain: deployVersion1 } : {}
-      world = await startWorld({ env: { ...env, OPERATOR_KEY: '' }, ...onChain })
-    })
-    after(() => world.end())
+    // The chain exists before the service, which finds whichever version stands there.
+    const onChain = version === 1 ? { onChain: deployVersion1 } : {}
+    const world = useOpened(() => startWorld({ env: { ...env, OPERATOR_KEY: '' }, ...onChain }))
     const shown = async (exit: number): Promise<Shown> => {
       const ran = await commandsOf(world)('chain', 'roles', '--json')
       assert.equal(ran.exit, exit, ran.err + ran.out)

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
@@ -15,12 +15,11 @@ import { keepSecret } from '../../support/evidence.ts'
 import { testFolder } from '../../support/folder.ts'
 import { captureIo, commandsOf } from '../../support/processes/cli.ts'
 import { makeReadOnly, noReadOnly } from '../../support/read-only.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startWorld } from '../../support/world.ts'
 
 describe('the audit trail', () => {
-  let world: World
-  before(async () => void (world = await startWorld()))
-  after(() => world.end())
+  const world = useOpened(startWorld)
 
   async function newKey(scopes: readonly Scope[], brands: readonly string[] | null = null) {
     const { text, hash } = newApiKey()

@@ -5,29 +5,28 @@ import { once } from 'node:events'
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
+import { useOpened } from '../../support/opened.ts'
 import { apiKeyStore, newApiKey } from '../../../src/access/api-keys.ts'
 import { appendAudit, auditHead, auditText, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import { auditHeadFile, createHeadSigner, openHead, readHeads, signHead } from '../../../src/app/audit-heads.ts'
-import type { Database, Sql } from '../../../src/db/database.ts'
+import type { Sql } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`the audit trail on ${name}`, { skip }, () => {
-    let database: Database
+    const database = useOpened(open)
     before(async () => {
-      database = await open()
       for (let n = 1; n <= 4; n += 1)
         await appendAudit(
           database,
           auditText({ who: 'key:testtest' }, { act: 'flag', subject: `${n} é\n`, outcome: 'SIGNED' }),
         )
     })
-    after(() => database.close())
 
     it('is intact after it was written, and its head is the last entry', async () => {
       const [last] = await readAudit(database, 3n, 10)

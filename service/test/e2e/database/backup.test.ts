@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { useOpened } from '../../support/opened.ts'
 import { linesOf, rowsOf, startFullWorld, textOf, unsealedFile } from '../../support/database/backup-world.ts'
 import { countLockWaits, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
@@ -25,11 +26,10 @@ import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { newUid } from '../../support/tap/tags.ts'
 
 describe('a backup', { skip: noPostgres }, () => {
-  let full: Awaited<ReturnType<typeof startFullWorld>>
+  const full = useOpened(startFullWorld)
   let file: string
   let original: Awaited<ReturnType<typeof rowsOf>>
   before(async () => {
-    full = await startFullWorld()
     assert.equal((await full.run('tag', 'batch', 'create', 'chips')).exit, 0)
     assert.ok((await full.world.components.approvals.request({ act: 'batch-revoke', subject: 'chips' })).ok)
     const forms = [{ type: 'image/webp', body: new Uint8Array(60_000) }] as const
@@ -53,7 +53,6 @@ describe('a backup', { skip: noPostgres }, () => {
       return isDeepStrictEqual(await rowsOf(full.world.components.database), original)
     })
   })
-  after(() => full.end())
 
   it('is one private file, and has a row of every table that keeps something', async () => {
     assert.equal((await stat(file)).mode & 0o777, 0o600)

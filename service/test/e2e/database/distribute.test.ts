@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
@@ -11,6 +11,7 @@ import { UnfitDatabaseError } from '../../../src/db/postgres/fitness.ts'
 import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
 import { testFolder } from '../../support/folder.ts'
+import { useOpened } from '../../support/opened.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 
 const products = 20_000
@@ -21,15 +22,13 @@ describe(
   'touchstone migrate --distribute',
   { skip: citusUrl === undefined ? 'npm run test:citus runs it' : false },
   () => {
-    let database: Awaited<ReturnType<typeof openBareCitusDatabase>>
+    const database = useOpened(openBareCitusDatabase)
     const folder = testFolder()
     before(async () => {
-      database = await openBareCitusDatabase()
       // By a process of its own: the plans of migrations are not those of the program.
       assert.equal((await touchstone(['migrate'], env()).ended).exit, 0)
       for (const statement of fillStatements) await database.query(statement, [products])
     })
-    after(() => database.close())
 
     const env = () => ({ DATA_DIR: folder, DATABASE_URL: database.url })
     const distributing = () => touchstone(['migrate', '--distribute'], env())

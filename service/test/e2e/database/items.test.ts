@@ -1,23 +1,18 @@
 /** Items on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { testDatabases } from '../../support/database/databases.ts'
-import type { Database } from '../../../src/db/database.ts'
-import { itemRefusals, itemStore, type ItemStore } from '../../../src/assets/items.ts'
+import { useOpened } from '../../support/opened.ts'
+import { itemRefusals, itemStore } from '../../../src/assets/items.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 
 const gtin = '09506000134352'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`items on ${name}`, { skip }, () => {
-    let database: Database
-    let items: ItemStore
-    before(async () => {
-      database = await open()
-      items = itemStore(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    const items = itemStore(database)
 
     it('are found by token and by GTIN with serial, each case of a letter apart', async () => {
       const tokenId = 2n ** 256n - 1n

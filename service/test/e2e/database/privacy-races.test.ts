@@ -3,11 +3,12 @@
  * not stored again when a client repeats its request.
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { keccak256, stringToHex } from 'viem'
 import { countLockWaits, noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { eventually } from '../../support/wait.ts'
 import { citusUrl } from '../../support/database/citus.ts'
+import { useOpened } from '../../support/opened.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { putTransferMessage } from '../../../src/graphql/mutations/stores.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -18,11 +19,7 @@ const [alice, bob, carol] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`, `0x${
 const skip = noPostgres !== false ? noPostgres : citusUrl !== undefined && 'no erasure on Citus'
 
 describe('an erasure while offers are stored', { skip }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  before(async () => {
-    database = await openOwnDatabase('migrated')
-  })
-  after(() => database.close())
+  const database = useOpened(() => openOwnDatabase('migrated'))
 
   const store = (by: Pick<Database, 'transaction'>, body: string, offer: { id: string; from: typeof alice }) =>
     putTransferMessage(by, { hash: keccak256(stringToHex(body)), body, offer: { ...offer, to: carol } })

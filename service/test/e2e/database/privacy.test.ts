@@ -1,10 +1,11 @@
 /** Export and erasure on both databases. Nothing of others is deleted, no tap verifies again, the audit trail and the feed hold. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
 import { testDatabases } from '../../support/database/databases.ts'
 import { insertOperation } from '../../support/index/rows.ts'
+import { useOpened } from '../../support/opened.ts'
 import { sleep } from '../../../src/lib/async/sleep.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { createTapLog } from '../../../src/tap/log/recorder.ts'
@@ -35,12 +36,8 @@ const taps = [
 
 for (const { name, open, skip } of testDatabases())
   describe(`personal data on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => {
-      database = await open()
-      await fill(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    before(() => fill(database))
 
     const found = async (subject: DataSubject) => {
       const lines: Record<string, unknown>[] = []

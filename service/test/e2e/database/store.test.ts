@@ -1,17 +1,15 @@
 /** The same store on PGlite and on PostgreSQL. `TEST_DATABASE_URL` names a server; without it the standard local port is tried. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Database } from '../../../src/db/database.ts'
+import { describe, it } from 'node:test'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { testDatabases } from '../../support/database/databases.ts'
+import { useOpened } from '../../support/opened.ts'
 
 for (const { name, open, skip } of testDatabases('none')) {
   describe(`the store on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
 
     it('returns int8 as bigint, numeric and times as text, bytes as Uint8Array', async () => {
       const [row] = await database.query(

@@ -1,9 +1,10 @@
 /** Names and brands of products whose metadata comes late, or again and again. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
 import { countLockWaits, testDatabases } from '../../support/database/databases.ts'
 import { insertAsset, setCursor } from '../../support/index/rows.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
@@ -16,11 +17,10 @@ const textOf = (name: string) => {
 
 for (const { name, open, skip } of testDatabases())
   describe(`the text of products on ${name}`, { skip }, () => {
-    let database: Database
+    const database = useOpened(open)
     let counting: Database
     let looks = 0
     before(async () => {
-      database = await open()
       await setCursor(database, { number: 5, at: '2026-01-01T00:00:00Z' })
       const counted = (sql: Sql): Sql => ({
         query: (text, values) => {
@@ -34,7 +34,6 @@ for (const { name, open, skip } of testDatabases())
         transaction: (work) => database.transaction((sql) => work(counted(sql))),
       }
     })
-    after(() => database.close())
 
     const names = async () =>
       (await database.query<{ name: string }>('select name from asset order by token_id')).map((row) => row.name)

@@ -1,8 +1,7 @@
 /** The index equals the chain (spec §2.9, §4.9) after random writes and reorganisations of any depth. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { afterEach, describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { Database } from '../../../src/db/database.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { quantity } from '../../../src/chain/rpc/answer.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
@@ -18,23 +17,17 @@ import {
   indexerOver,
   operator,
   startIndexChain,
-  type IndexChain,
 } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const acts = fc.array(fc.tuple(fc.nat(7), fc.nat(10_000)), { minLength: 40, maxLength: 60 })
 
 for (const { name, open, skip } of testDatabases()) {
   const version = name === 'PGlite' ? 1 : 2
   describe(`the index of version ${version} of the contract in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
-    before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain({ version }), open()])
-    })
+    const chain = useOpened(() => startIndexChain({ version }))
+    const database = useOpened(open)
     afterEach(() => chain.endIndexers())
-    after(async () => {
-      await Promise.all([chain.close(), database.close()])
-    })
 
     it('equals the chain after random writes and reorganisations', async () => {
       const indexer = indexerOver(chain, database)
@@ -52,7 +45,6 @@ for (const { name, open, skip } of testDatabases()) {
         { numRuns: name === 'PGlite' ? 8 : 4, endOnFailure: true },
       )
       assert.equal((await database.query('select distinct kind from history')).length, 9, 'every event occurred')
-      await indexer.close()
     })
 
     for (const depth of [1, 5, 50]) {
@@ -66,7 +58,6 @@ for (const { name, open, skip } of testDatabases()) {
         await atHead(indexer, chain)
         await assertIndexIsChain(chain, database)
         assert.equal((await indexer.status()).rewound?.depth, BigInt(depth))
-        await indexer.close()
       })
     }
 
@@ -85,7 +76,6 @@ for (const { name, open, skip } of testDatabases()) {
       await atHead(indexer, chain)
       await assertIndexIsChain(chain, database)
       await assertFeedIsIndex(database)
-      await indexer.close()
     })
 
     it('begins at the block that the settings name, and stays as far behind the head as they say', async () => {

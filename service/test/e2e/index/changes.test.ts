@@ -1,10 +1,9 @@
 /** Announcements of the index (spec §6), and what the operator adds to it (spec §4.9): registrations, items, names, taps. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
-import type { Database } from '../../../src/db/database.ts'
 import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { registrationStore } from '../../../src/graphql/mutations/stores.ts'
 import { historyStore } from '../../../src/index/history.ts'
@@ -26,25 +25,20 @@ import {
   indexerOver,
   operator,
   startIndexChain,
-  type IndexChain,
 } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 const far = 2n ** 64n - 1n
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`changes of the index in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(open)
     let indexer: Indexer
     before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), open()])
       indexer = indexerOver(chain, database, { pruneMs: 50 })
       indexer.start()
-    })
-    after(async () => {
-      await indexer.close()
-      await Promise.all([chain.close(), database.close()])
     })
 
     const indexed = () => atHead(indexer, chain)

@@ -1,21 +1,15 @@
 /** The comparison of the index with the chain (spec §2.5). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { verifyIndex, type VerifyIndexOptions } from '../../../src/chain/indexer/verify.ts'
-import type { Database } from '../../../src/db/database.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
-import { alice, bob, hash, indexerOver, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
+import { alice, bob, hash, indexerOver, operator, startIndexChain } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 describe('the comparison of the index with the chain', () => {
-  let chain: IndexChain
-  let database: Database
-  before(async () => {
-    ;[chain, database] = await Promise.all([startIndexChain(), openEmptyPglite()])
-  })
-  after(async () => {
-    await Promise.all([chain.close(), database.close()])
-  })
+  const chain = useOpened(startIndexChain)
+  const database = useOpened(openEmptyPglite)
 
   it('finds offers that are not as on the chain, nothing without an index, and fails where the chain is reorganised meanwhile', async () => {
     const source = chain.source()

@@ -1,9 +1,8 @@
 /** Expiries of offers in the feed of events (spec §5, §6), on a real chain. A block may show that a clock ended an offer too early. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { afterEach, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
-import type { Database } from '../../../src/db/database.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
@@ -15,22 +14,16 @@ import {
   indexerOver,
   operator,
   startIndexChain,
-  type IndexChain,
 } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`the expiry of an offer in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(open)
     let indexer: Indexer
     let id: string
-    const opened = new AsyncDisposableStack()
-    before(async () => {
-      chain = opened.adopt(await startIndexChain(), (one) => one.close())
-      database = opened.use(await open())
-    })
-    after(() => opened.disposeAsync())
     beforeEach(async () => {
       await lead()
       assert.ok(await chain.send(operator.address, 'mint', [alice.address, hash(0)]))

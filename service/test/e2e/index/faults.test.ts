@@ -1,16 +1,15 @@
 /** The index while things go wrong (spec §2.5): providers that fail or lie, crashes. */
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import type { Indexer, IndexStatus } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { type Database } from '../../../src/db/database.ts'
 import { readMeta } from '../../../src/index/queries/meta.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
-import { hiddenLogs, startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
+import { hiddenLogs, startFaultRpc } from '../../support/fault-rpc.ts'
 import {
   alice,
   assertIndexIsChain,
@@ -19,22 +18,20 @@ import {
   indexerOver,
   operator,
   startIndexChain,
-  type IndexChain,
 } from '../../support/index/world.ts'
 import { quantity } from '../../../src/chain/rpc/answer.ts'
 import { sourceOver } from '../../support/rpc-anvil.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 type RangeFilter = { fromBlock?: string; toBlock?: string }
 type WireLog = Record<string, unknown>
 
 describe('an index that is built while the provider fails', () => {
-  let chain: IndexChain
-  let database: Database
-  let proxy: FaultRpc
+  const chain = useOpened(startIndexChain)
+  const database = useOpened(openEmptyPglite)
+  const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
   before(async () => {
-    ;[chain, database] = await Promise.all([startIndexChain(), openEmptyPglite()])
-    proxy = await startFaultRpc({ target: chain.url })
     for (let block = 0; block < 150; block += 1)
       await chain.send(operator.address, block % 3 ? 'mint' : 'mintBatch', [
         alice.address,
@@ -45,9 +42,6 @@ describe('an index that is built while the provider fails', () => {
     await chain.send(bob.address, 'initiateTransfer', [7n, alice.address, 2n ** 40n, hash(3)])
     await chain.send(bob.address, 'cancelTransfer', [7n])
     await chain.mine(3)
-  })
-  after(async () => {
-    await Promise.all([chain.close(), database.close(), proxy.close()])
   })
   beforeEach(() => rebuildIndex(database))
   afterEach(async () => {
@@ -207,7 +201,6 @@ describe('an index that is built while the provider fails', () => {
       assert.deepEqual(await database.query('select count(*)::int as n from history'), [{ n: 0 }])
       proxy.set('none')
       assert.ok(await indexer.until(await chain.head(), 600_000))
-      await indexer.close()
       await assertIndexIsChain(chain, database)
     })
   }
@@ -291,7 +284,6 @@ describe('an index that is built while the provider fails', () => {
       // The provider is well, and a busy machine must not be taken for a fault of it.
       const indexer = over({ store: crashing(steps), source: chain.source() })
       await assert.rejects(indexer.catchUp(), /crash/)
-      await indexer.close()
     }
     const [found] = await database.query<{ n: number }>('select count(*)::int as n from history')
     assert.ok(found !== undefined && found.n > 0)
@@ -302,7 +294,6 @@ describe('an index that is built while the provider fails', () => {
     const seen: [bigint, bigint][] = []
     const indexer = over({ source: chain.source() })
     await indexer.catchUp((indexed, head) => seen.push([indexed, head]))
-    await indexer.close()
     assert.ok(seen.length > 3)
     assert.deepEqual(seen.at(-1), [await chain.head(), await chain.head()])
   })
@@ -313,7 +304,6 @@ describe('an index that is built while the provider fails', () => {
     const first = await indexer.catchUp(() => interrupted.abort(), interrupted.signal)
     assert.ok(first.led && first.indexed < (await chain.head()))
     assert.equal((await indexer.status()).indexed?.number, first.indexed)
-    await indexer.close()
     await arrives()
   })
 

@@ -1,39 +1,24 @@
 /** The history of a token while reader and index are on different branches of the chain (spec §2.2, §3). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { type Hex, type LifecycleState, lifecycleStates, type StateCode } from '@touchstone/verdict'
 import { createHistories, createStateChanges } from '../../../src/assets/history.ts'
 import { createAssetReader } from '../../../src/chain/assets/reader.ts'
-import type { Database } from '../../../src/db/database.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { historyStore, insertEvents } from '../../../src/index/history.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import { noMembers } from '../../support/index/rows.ts'
-import {
-  alice,
-  atHead,
-  bob,
-  hash,
-  indexerOver,
-  operator,
-  startIndexChain,
-  type IndexChain,
-} from '../../support/index/world.ts'
+import { alice, atHead, bob, hash, indexerOver, operator, startIndexChain } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const log = createLog(() => {}, 'silent')
 const [pglite] = testDatabases()
 assert.ok(pglite)
 
 describe('the history of a token', () => {
-  let chain: IndexChain
-  let database: Database
-  before(async () => {
-    ;[chain, database] = await Promise.all([startIndexChain(), pglite.open()])
-  })
-  after(async () => {
-    await Promise.all([chain.close(), database.close()])
-  })
+  const chain = useOpened(startIndexChain)
+  const database = useOpened(pglite.open)
 
   it('is not vouched for while the index is on another branch than the block of the answer', async () => {
     const indexer = indexerOver(chain, database)
@@ -77,21 +62,13 @@ describe('the history of a token', () => {
     await atHead(indexer, chain)
     const { block, ...other } = await histories(1n)
     assert.deepEqual([block, other], [whole.block, { available: false, reason: 'INDEX_BEHIND' }])
-    await indexer.close()
   })
 })
 
 for (const { name, open, skip } of testDatabases())
   describe(`changes of state in ${name}, where the history is not available`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
-    before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), open()])
-    })
-    after(async () => {
-      await chain.close()
-      await database.close()
-    })
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(open)
 
     /** Reads the record of a token, and the head of the chain. */
     async function readingOf(tokenId: bigint) {

@@ -1,6 +1,6 @@
 /** Several indexers of one database (spec §4.9): one leads, the others wait, and a late one writes nothing. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
@@ -11,22 +11,16 @@ import {
   alone,
   assertIndexIsChain,
   hash,
-  type IndexChain,
   indexerOver,
   operator,
   startIndexChain,
 } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 describe('two indexers of one database', { skip: noPostgres }, () => {
-  let chain: IndexChain
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  before(async () => {
-    ;[chain, database] = await Promise.all([startIndexChain(), openOwnDatabase('migrated')])
-  })
-  after(async () => {
-    await Promise.all([chain.close(), database.close()])
-  })
+  const chain = useOpened(startIndexChain)
+  const database = useOpened(() => openOwnDatabase('migrated'))
   const mint = () => chain.send(operator.address, 'mint', [alice.address, hash(1)])
 
   it('have one leader, and the other one takes over when it goes', async () => {
@@ -176,6 +170,5 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
       assert.ok(await indexer.until(await chain.head(), 600_000))
       await mint()
     }
-    await indexer.close()
   })
 })

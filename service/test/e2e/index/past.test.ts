@@ -1,6 +1,6 @@
 /** The index at an earlier block (spec §2.9): what it answered then, it answers again, whatever has happened since. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
@@ -11,7 +11,8 @@ import type { TransferRow } from '../../../src/index/queries/transfers.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import { createStory, wholeLife } from '../../support/index/story.ts'
-import { atHead, hash, indexerOver, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
+import { atHead, hash, indexerOver, operator, startIndexChain } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
 
 const all: ProductCondition = { kind: 'and', of: [] }
@@ -23,19 +24,14 @@ const conditions: readonly ProductCondition[] = [
 
 for (const { name, open, skip } of testDatabases())
   describe(`the past of the index in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(open)
     let indexer: Indexer
     let stores: ReturnType<typeof indexStores>
     before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), open()])
       stores = indexStores(database)
       indexer = indexerOver(chain, database)
       indexer.start()
-    })
-    after(async () => {
-      await chain.close()
-      await database.close()
     })
 
     /** All that the index answers now, and the block that it answers at. */

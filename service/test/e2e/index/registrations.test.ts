@@ -1,33 +1,19 @@
 /** Registrations and the items of their tokens, as an index links them that is built anew. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Database } from '../../../src/db/database.ts'
+import { describe, it } from 'node:test'
 import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { registrationStore } from '../../../src/graphql/mutations/stores.ts'
 import { historyStore } from '../../../src/index/history.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { itemStore } from '../../../src/assets/items.ts'
 import { testDatabases } from '../../support/database/databases.ts'
-import {
-  alice,
-  atHead,
-  hash,
-  indexerOver,
-  operator,
-  startIndexChain,
-  type IndexChain,
-} from '../../support/index/world.ts'
+import { alice, atHead, hash, indexerOver, operator, startIndexChain } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`a registration in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
-    before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), open()])
-    })
-    after(async () => {
-      await Promise.all([chain.close(), database.close()])
-    })
+    const chain = useOpened(startIndexChain)
+    const database = useOpened(open)
 
     it('leaves a token its item where it names another, which stays free, and one that has it already', async () => {
       const indexer = indexerOver(chain, database)

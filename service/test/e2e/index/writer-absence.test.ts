@@ -1,28 +1,19 @@
 /** An outcome is never given up because a provider lacks something: a receipt, a block or a count (spec §4.9). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { hexToBytes, keccak256, toHex } from 'viem'
 import { RpcError } from '../../../src/chain/rpc/answer.ts'
 import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
-import {
-  alice,
-  bob,
-  codeOf,
-  hash,
-  operator,
-  startWriterOver,
-  type StoredWriterWorld,
-} from '../../support/index/writer-world.ts'
+import { alice, bob, codeOf, hash, operator, startWriterOver } from '../../support/index/writer-world.ts'
+import { lazily, useOpened } from '../../support/opened.ts'
 
 const mint = { kind: 'mint', to: operator.address, metadataHash: hash(1) } as const
 
 describe('a transaction about which a provider lacks something', () => {
-  let world: StoredWriterWorld
-  let operations: StoredWriterWorld['operations']
-  before(async () => void ({ operations } = world = await startWriterOver()))
-  after(() => world.end())
+  const world = useOpened(startWriterOver)
+  const operations = lazily(() => world.operations)
 
   it('stays CONFIRMED once mined, when providers have deleted it, and one counts too few transactions or lacks its block', async () => {
     const count = await world.nonceOf(operator.address)
@@ -51,7 +42,6 @@ describe('a transaction about which a provider lacks something', () => {
     absent = 'eth_getTransactionCount'
     assert.equal(codeOf(await writer.write(mint, { idempotencyKey: 'after deleted' })), 'CONFIRMED')
     assert.deepEqual([absent, await outcomeNow()], ['', 'CONFIRMED'])
-    await writer.close()
   })
 
   it('is CONFIRMED again, and never FAILED, after its only provider was without any block for a time', async () => {
@@ -72,7 +62,6 @@ describe('a transaction about which a provider lacks something', () => {
     isEmpty = false
     await writer.recover()
     assert.deepEqual(await writer.write(mint, { idempotencyKey: 'empty' }), { ...first, repeated: true })
-    await writer.close()
   })
 
   it('is sent again when it is lost and the node does not count those of the safe block', async () => {
@@ -89,14 +78,11 @@ describe('a transaction about which a provider lacks something', () => {
     await writer.close()
     const next = world.writerOver(operations, { rpc, keys: { issuer: operator } })
     assert.equal(codeOf(await next.write(mint, { idempotencyKey: 'lost' })), 'CONFIRMED')
-    await next.close()
   })
 })
 
 describe('many transactions that are not decided', () => {
-  let world: StoredWriterWorld
-  before(async () => void (world = await startWriterOver()))
-  after(() => world.end())
+  const world = useOpened(startWriterOver)
 
   /** Stores open operations of an account that no node takes, from a nonce on. */
   const leave = (account: Hex, from: number, count: number) =>
@@ -127,7 +113,6 @@ describe('many transactions that are not decided', () => {
     const writer = world.writerOver(world.operations, { rpc })
     assert.deepEqual(await writer.recover(), { confirmed: 0, failed: 0, pending: 1_001 })
     assert.equal(await world.nonceOf(alice.address), 2_001)
-    await writer.close()
   })
 
   it('are sent again by a new write in part only, because its user waits', async () => {
@@ -140,7 +125,6 @@ describe('many transactions that are not decided', () => {
     const writer = world.writerOver(world.operations, { rpc, receiptWaitMs: 50 })
     assert.ok(isPending(await writer.write(mint, { idempotencyKey: 'behind many' })))
     assert.ok(sent > 1 && sent < 50, `${sent} were sent`)
-    await writer.close()
   })
 })
 

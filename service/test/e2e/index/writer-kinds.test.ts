@@ -1,6 +1,6 @@
 /** Every kind of write once, with the signatures of owners, recipients and the attester (spec §3, §4.9), on a real anvil. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { type RegistryMessages, registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import type { WriteRequest } from '../../../src/chain/transactions/calls.ts'
@@ -13,19 +13,17 @@ import {
   minted,
   operator,
   startWriterOver,
-  type StoredWriterWorld,
 } from '../../support/index/writer-world.ts'
+import { lazily, useOpened } from '../../support/opened.ts'
 
 const { LOST, RECALL, TAMPER } = assetFlags
 const far = 4_000_000_000n
 const reasonHash = hash(0x0e)
 
 describe('the writer executes', () => {
-  let world: StoredWriterWorld
-  let writer: StoredWriterWorld['writer']
+  const world = useOpened(startWriterOver)
+  const writer = lazily(() => world.writer)
   let count = 0
-  before(async () => void ({ writer } = world = await startWriterOver()))
-  after(() => world.end())
 
   const rejection = async (request: WriteRequest) => codeOf(await writer.simulate(request))
   const done = async (request: WriteRequest) =>

@@ -1,7 +1,7 @@
 /** The writer recovers from crashes, lost blocks, stuck and superseded transactions (spec §4.9). */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import {
   encodeFunctionData,
@@ -27,18 +27,16 @@ import {
   startWriterWorld,
   storeIn,
   startWriterOver,
-  type StoredWriterWorld,
   type WriterWorld,
 } from '../../support/index/writer-world.ts'
+import { lazily, useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 const mint = { kind: 'mint', to: operator.address, metadataHash: hash(1) } as const
 const noPostgres = testDatabases().find(({ name }) => name === 'PostgreSQL')?.skip ?? false
 
 describe('a service killed between storing and sending', () => {
-  let world: WriterWorld
-  before(async () => void (world = await startWriterWorld()))
-  after(() => world.close())
+  const world = useOpened(startWriterWorld)
 
   it('sends what it had stored at its next start, once, on PGlite', async () => {
     const dataDir = testFolder()
@@ -104,10 +102,8 @@ setInterval(() => {}, 1000)
 `
 
 describe('a transaction that was sent', () => {
-  let world: StoredWriterWorld
-  let operations: StoredWriterWorld['operations']
-  before(async () => void ({ operations } = world = await startWriterOver()))
-  after(() => world.end())
+  const world = useOpened(startWriterOver)
+  const operations = lazily(() => world.operations)
 
   it('gets higher fees at the same nonce when it is stuck, and counts once', async () => {
     const writer = world.writerOver(operations, { receiptWaitMs: 50, stuckAfterMs: 0 })
@@ -123,7 +119,6 @@ describe('a transaction that was sent', () => {
     const third = await writer.write(mint, { idempotencyKey: 'stuck' })
     assert.ok(third.ok && third.status === 'CONFIRMED' && third.txHash === second.txHash)
     assert.equal(await world.supply(), supply + 1)
-    await writer.close()
   })
 
   it('is sent again after its loss, although the clock of the database was set back since', async () => {
@@ -139,7 +134,6 @@ describe('a transaction that was sent', () => {
     assert.equal(await world.supply(), supply + 1)
     const again = await writer.write(mint, { idempotencyKey: 'from the future' })
     assert.ok(again.ok && again.status === 'CONFIRMED' && again.txHash === lost.txHash)
-    await writer.close()
   })
 
   it('gets higher fees when the tip has risen above its own, though the base fee has fallen by more', async () => {
@@ -164,7 +158,6 @@ describe('a transaction that was sent', () => {
     await world.mine()
     const third = await writer.write(mint, { idempotencyKey: 'low tip' })
     assert.ok(third.ok && third.status === 'CONFIRMED' && third.txHash === second.txHash)
-    await writer.close()
   })
 
   it('is found when the one before its replacement was mined after all', async () => {
@@ -177,7 +170,6 @@ describe('a transaction that was sent', () => {
     await world.automine(true)
     const second = await writer.write(mint, { idempotencyKey: 'before' })
     assert.ok(second.ok && second.status === 'CONFIRMED' && second.txHash === first.txHash)
-    await writer.close()
   })
 
   it('is CONFIRMED when another process replaced it after this one listed it, and the replacement was mined', async () => {
@@ -197,7 +189,6 @@ describe('a transaction that was sent', () => {
     assert.deepEqual(await late.recover(), { confirmed: 1, failed: 0, pending: 0 })
     assert.equal((await operations.find('listed'))?.status, 'CONFIRMED')
     await world.automine(true)
-    await Promise.all([late.close(), other.close()])
   })
 
   it('is given up only when another one has its nonce at a safe block', async () => {
@@ -214,7 +205,6 @@ describe('a transaction that was sent', () => {
     assert.ok(!given.ok && given.code === 'SUPERSEDED')
     await world.automine(true)
     assert.ok((await writer.write(mint, { idempotencyKey: 'superseded-2' })).ok)
-    await writer.close()
   })
 
   it('is CONFIRMED where its nonce is used at a safe block, and only a provider that lags lacks its receipt', async () => {
@@ -225,7 +215,6 @@ describe('a transaction that was sent', () => {
     await world.mine(5)
     await writer.recover()
     assert.equal((await operations.find('lagging'))?.status, 'CONFIRMED')
-    await writer.close()
   })
 
   it('does not keep others from being sent, nor a later recovery from going on, while its own outcome is undecided', async () => {
@@ -254,7 +243,6 @@ describe('a transaction that was sent', () => {
     isAway = false
     assert.deepEqual(await recovering.recover(), { confirmed: 0, failed: 1, pending: 0 })
     await world.automine(true)
-    await Promise.all([recovering.close(), writer.close()])
   })
 
   it('is sent again also when its key is configured no more', async () => {
@@ -271,7 +259,6 @@ describe('a transaction that was sent', () => {
     await world.automine(true)
     assert.equal((await next.recover()).confirmed, 1)
     assert.equal((await operations.find('former key'))?.status, 'CONFIRMED')
-    await next.close()
   })
 
   it('is sent again when the chain has lost its block', async () => {
@@ -289,7 +276,6 @@ describe('a transaction that was sent', () => {
     const again = await writer.write(mint, { idempotencyKey: 'lost-2' })
     assert.ok(again.ok && again.status === 'CONFIRMED')
     assert.equal(await world.supply(), supply)
-    await writer.close()
   })
 
   it('is FAILED when it reverts after all', async () => {
@@ -321,7 +307,6 @@ describe('a transaction that was sent', () => {
       await writer.write(second, { idempotencyKey: 'tag-2' }),
     ]
     assert.deepEqual(settled.map(codeOf).toSorted(), ['CONFIRMED', 'REVERTED'])
-    await writer.close()
   })
 
   it('is CONFIRMED after it reverted, where another branch of the chain has it without the revert or not at all', async () => {
@@ -349,7 +334,6 @@ describe('a transaction that was sent', () => {
       await until(async () => codeOf(await writer.write(bind, { idempotencyKey: key })) === 'CONFIRMED')
       assert.equal((await operations.find(key))?.status, 'CONFIRMED')
     }
-    await writer.close()
   })
 
   it('gets the outcome of another branch by a recovery, without a repeat of its request', async () => {
@@ -392,7 +376,6 @@ describe('a transaction that was sent', () => {
     assert.equal(await statusNow(), 'FAILED')
     const { failed } = await world.writerOver(operations).recover()
     assert.deepEqual([failed, await statusNow()], [0, 'FAILED'])
-    await writer.close()
   })
 
   it('stays CONFIRMED when the provider has deleted its receipt', async () => {
@@ -404,7 +387,6 @@ describe('a transaction that was sent', () => {
     const writer = world.writerOver(operations, { rpc, receiptWaitMs: 50 })
     assert.deepEqual(await writer.write(mint, { idempotencyKey: 'pruned' }), { ...first, repeated: true })
     assert.equal(await world.supply(), supply)
-    await writer.close()
   })
 
   it('stays PENDING when it was mined and the provider has deleted its receipt: the outcome is not known', async () => {
@@ -419,7 +401,6 @@ describe('a transaction that was sent', () => {
     assert.equal(await world.supply(), supply + 1)
     const seeing = await world.writerOver(operations).write(mint, { idempotencyKey: 'blind' })
     assert.ok(seeing.ok && seeing.status === 'CONFIRMED')
-    await blind.close()
   })
 
   it('is not even signed when its account cannot pay, or fees are beyond the limit', async () => {

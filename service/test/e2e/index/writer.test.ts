@@ -1,32 +1,23 @@
 /** The writer (spec §4.9) on a real anvil, over PGlite and over PostgreSQL. */
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { createWriter } from '../../../src/chain/transactions/writer.ts'
 import type { OperationStore } from '../../../src/chain/transactions/operations.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { testDatabases } from '../../support/database/databases.ts'
-import {
-  codeOf,
-  hash,
-  keys,
-  minted,
-  operator,
-  startWriterOver,
-  type StoredWriterWorld,
-} from '../../support/index/writer-world.ts'
+import { codeOf, hash, keys, minted, operator, startWriterOver } from '../../support/index/writer-world.ts'
+import { lazily, useOpened } from '../../support/opened.ts'
 
 const mint = (n = 1) => ({ kind: 'mint', to: operator.address, metadataHash: hash(n) }) as const
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the writer on ${name}`, { skip }, () => {
-    let world: StoredWriterWorld
-    let operations: StoredWriterWorld['operations']
-    let writer: StoredWriterWorld['writer']
-    before(async () => void ({ operations, writer } = world = await startWriterOver(open)))
-    after(() => world.end())
+    const world = useOpened(() => startWriterOver(open))
+    const operations = lazily(() => world.operations)
+    const writer = lazily(() => world.writer)
 
     it('mines 50 writes that come at once, with gapless nonces', async () => {
       const [before, supply] = [await world.nonceOf(operator.address), await world.supply()]
@@ -55,7 +46,6 @@ for (const { name, open, skip } of testDatabases()) {
       )
       assert.deepEqual(new Set(results.map(codeOf)), new Set(['CONFIRMED']))
       assert.equal(await world.nonceOf(operator.address), before + 30)
-      await other.close()
     })
 
     it('sends a request once however often its key is used, and rejects another request under it', async () => {

@@ -1,7 +1,8 @@
 /** TAP_BIND over HTTP: the client that presented a tap may repeat it. That holds also when the chain did not answer at first. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { before, describe, it } from 'node:test'
+import { useOpened } from '../../support/opened.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 import { zeroHash } from '../../../src/domain/chain.ts'
 import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
 import { createTapBinding, tapSecrets } from '../../../src/tap/tap-tokens.ts'
@@ -11,13 +12,11 @@ const formerKek = Uint8Array.from({ length: 32 }, (_byte, index) => index)
 const former = tapSecrets({ kek: formerKek })
 
 describe('a tap that is bound to its client', () => {
-  let world: FaultWorld
+  const world = useOpened(() =>
+    startFaultWorld({ TAP_BIND: 'cookie', TAG_KEK_PREVIOUS: Buffer.from(formerKek).toString('hex') }),
+  )
   let items: Awaited<ReturnType<typeof openItems>>
-  before(async () => {
-    world = await startFaultWorld({ TAP_BIND: 'cookie', TAG_KEK_PREVIOUS: Buffer.from(formerKek).toString('hex') })
-    items = await openItems(world)
-  })
-  after(() => world?.end())
+  before(async () => void (items = await openItems(world)))
 
   it('is not lost when the chain cannot be read behind it', async () => {
     const { tag, tokenId } = await items.bound()

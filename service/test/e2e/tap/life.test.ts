@@ -1,7 +1,6 @@
 /** The lives of a chip (spec §4.4): registry, ledger and verifier together, on both databases. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Database } from '../../../src/db/database.ts'
+import { describe, it } from 'node:test'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { createReplayLedger, createTapPruning } from '../../../src/tap/replay-ledger.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
@@ -10,14 +9,11 @@ import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import { newUid, testBatch, testBatches, testTag } from '../../support/tap/tags.ts'
+import { useOpened } from '../../support/opened.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the lives of a chip on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => {
-      database = await open()
-    })
-    after(() => database.close())
+    const database = useOpened(open)
 
     const [first, second] = [testBatch({ id: 'first', epoch: 0 }), testBatch({ id: 'second', epoch: 1 })]
     const other = testBatch({ id: 'other', epoch: 0 })

@@ -1,25 +1,26 @@
 /** Taps over HTTP reach the back office (GraphQL), with the country that a trusted proxy names. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 type Tap = { outcome: string; country: string | null; counter: number | null; product: { name: string } | null }
 
 describe('the back office', () => {
-  let world: World
+  const world = useOpened(() =>
+    startWorld({ env: { TRUSTED_PROXIES: '127.0.0.1', TAP_COUNTRY_HEADER: 'CF-IPCountry' } }),
+  )
   let key: string
   before(async () => {
-    world = await startWorld({ env: { TRUSTED_PROXIES: '127.0.0.1', TAP_COUNTRY_HEADER: 'CF-IPCountry' } })
     const { text, hash } = newApiKey()
     await world.components.apiKeys.create({ hash, name: 'back office', scopes: ['taps'] })
     keepSecret(text)
     key = text
   })
-  after(() => world.end())
 
   async function ask<Data>(query: string): Promise<Data> {
     const response = await fetch(`${world.urls.graphql}/graphql`, {

@@ -1,12 +1,13 @@
 /** A product whose only taps are of a revoked batch is not verified (spec §2.9), whatever the index does later. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../support/database/databases.ts'
 import { assertSums, isVerified } from '../../support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../support/index/steps.ts'
 import { newPicc } from '../../support/tap/tapped-tag.ts'
 import { newUid } from '../../support/tap/tags.ts'
+import { useOpened } from '../../support/opened.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { takeBackTaps } from '../../../src/index/assets/taps.ts'
@@ -23,14 +24,10 @@ const [tagHash, formerTagHash] = [hashBy('ab'), hashBy('cd')]
 
 for (const { name, open, skip } of testDatabases())
   describe(`taps of revoked batches on ${name}`, { skip }, () => {
-    let database: Database
+    const database = useOpened(open)
     let step: Awaited<ReturnType<typeof indexSteps>>
     let [tokens, block, batches] = [0n, 10, 0]
-    before(async () => {
-      database = await open()
-      step = await indexSteps(database)
-    })
-    after(() => database.close())
+    before(async () => void (step = await indexSteps(database)))
 
     const passes = (over: Partial<Parameters<typeof createRevokedTaps>[0]> = {}) =>
       createRevokedTaps({

@@ -1,20 +1,17 @@
 /** The page of a tap whose chip reports an opened seal, with a chain that fails behind the tap. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 import { isCallOfContract } from '../../support/fault-rpc.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
 import { noMetadata } from '../../support/world.ts'
 
 describe('the page of an item whose seal was opened', () => {
-  let world: FaultWorld
+  const world = useOpened(() => startFaultWorld({ PASSPORT_SIGNING: 'on' }))
   let items: Awaited<ReturnType<typeof openItems>>
-  before(async () => {
-    world = await startFaultWorld({ PASSPORT_SIGNING: 'on' })
-    items = await openItems(world)
-  })
-  after(() => world?.end())
+  before(async () => void (items = await openItems(world)))
 
   it('offers no certificate', async () => {
     const { tag, tokenId } = await items.bound()

@@ -128,6 +128,7 @@ export async function startMutationWorld() {
   })
   return {
     ...world,
+    end: world.close,
     lines,
     resolvers: mutationResolvers(depsOver(writer, world.contract)),
     ask: askerOf(database, depsOver(writer, world.contract), world.contract),

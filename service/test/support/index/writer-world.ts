@@ -32,7 +32,6 @@ export const keys: OperatorKeys = {
 }
 
 export type WriterWorld = Awaited<ReturnType<typeof startWriterWorld>>
-export type StoredWriterWorld = Awaited<ReturnType<typeof startWriterOver>>
 
 export async function startWriterWorld() {
   const chain = await startRegistryChain()
@@ -41,10 +40,19 @@ export async function startWriterWorld() {
   const timeouts = { receiptWaitMs: 60_000 }
   const registry = { to: contract, abi: assetRegistryAbi } as const
   const options = { rpc, contract, chainId: 84532, keys, log: createLog(() => {}), local: true, ...timeouts }
+  const writers: Writer[] = []
   return {
     ...chain,
-    writerOver: (operations: OperationStore, more: Partial<WriterOptions> = {}) =>
-      createWriter({ ...options, operations, ...more }),
+    /** Ends the writers, then the chain. */
+    async close() {
+      await Promise.all(writers.map((writer) => writer.close()))
+      await chain.close()
+    },
+    writerOver(operations: OperationStore, more: Partial<WriterOptions> = {}) {
+      const writer = createWriter({ ...options, operations, ...more })
+      writers.push(writer)
+      return writer
+    },
     nonceOf: async (address: Hex) => Number(await rpc('eth_getTransactionCount', [address, 'latest'])),
     /** Reads owner, state and flags of a record. */
     async recordOf(tokenId: bigint) {
@@ -59,7 +67,7 @@ export async function startWriterWorld() {
   }
 }
 
-/** A chain, a database and a writer over both; `end` closes all of them. */
+/** A chain, a database and a writer over both; `close` closes all of them. */
 export async function startWriterOver(
   open: () => Promise<Database> = openEmptyPglite,
   more: Partial<WriterOptions> = {},
@@ -67,11 +75,11 @@ export async function startWriterOver(
   const [world, database] = await Promise.all([startWriterWorld(), open()])
   const operations = await storeIn(database)
   const writer = world.writerOver(operations, more)
-  const end = async () => {
-    await writer.close()
-    await Promise.all([world.close(), database.close()])
+  const close = async () => {
+    await world.close()
+    await database.close()
   }
-  return { ...world, database, operations, writer, end }
+  return { ...world, database, operations, writer, close }
 }
 
 /** The operations of a database, with its tables made. */

@@ -1,13 +1,14 @@
 /** All forms of reading on a real chain: they must agree, whatever the contract offers. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionData, parseAbi } from 'viem'
 import faulty from '../../../../../contracts/artifacts/FaultyCore.json' with { type: 'json' }
 import foreign from '../../../../../contracts/artifacts/ForeignCore.json' with { type: 'json' }
 import multicall from '../../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
-import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
+import { metadataOf, readerOver, startRegistry } from '../../../../test/support/reader/anvil.ts'
 import { createProvenRead, proofEncoding } from './storage-proof.ts'
+import { useOpened } from '../../../../test/support/opened.ts'
 import { until } from '../../../../test/support/wait.ts'
 import { multicallAddress } from '../../../domain/chain.ts'
 import { encodeSupportsCall, selectors } from './abi.ts'
@@ -28,12 +29,11 @@ const noReason: Hex = `0x${'00'.repeat(32)}`
 const soon = () => performance.now() + 60_000
 
 describe('the forms of reading', () => {
-  let chain: TestRegistry
+  const chain = useOpened(startRegistry)
   let other: Hex
   let broken: Hex
 
   before(async () => {
-    chain = await startRegistry()
     await chain.mintMany(60)
     await chain.write('bindTag', [7n, tag])
     await chain.write('activate', [7n])
@@ -42,7 +42,6 @@ describe('the forms of reading', () => {
     broken = await chain.deploy(faulty.bytecode)
     await withMulticall(true)
   })
-  after(() => chain.close())
 
   async function withMulticall(there: boolean): Promise<void> {
     await chain.rpc('anvil_setCode', [multicallAddress, there ? multicall.deployedBytecode : '0x'])

@@ -1,15 +1,10 @@
 /** Trust `proof` on a real chain: trust `rpc` returns a forged answer, `proof` rejects it or asks another provider (spec §2.2). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { EthProof, Hex } from '@touchstone/verdict'
-import {
-  metadataOf,
-  readerOver,
-  silentLog,
-  startRegistry,
-  type TestRegistry,
-} from '../../../../test/support/reader/anvil.ts'
-import { type FaultRpc, startFaultRpc } from '../../../../test/support/fault-rpc.ts'
+import { metadataOf, readerOver, silentLog, startRegistry } from '../../../../test/support/reader/anvil.ts'
+import { startFaultRpc } from '../../../../test/support/fault-rpc.ts'
+import { useOpened } from '../../../../test/support/opened.ts'
 import { createAssetReader, type AssetReaderOptions } from '../reader.ts'
 import { selectors } from './abi.ts'
 
@@ -19,19 +14,13 @@ const tag: Hex = `0x${'5a'.repeat(32)}`
 const stolen = 1n
 
 describe('trust proof', () => {
-  let chain: TestRegistry
-  let proxy: FaultRpc
+  const chain = useOpened(startRegistry)
+  const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
 
   before(async () => {
-    chain = await startRegistry()
-    proxy = await startFaultRpc({ target: chain.url })
     await chain.mintMany(250)
     await chain.write('bindTag', [stolen, tag])
     await chain.write('flag', [stolen, 0x08, reason])
-  })
-  after(async () => {
-    await proxy?.close()
-    await chain?.close()
   })
 
   function reader(options: Parameters<typeof readerOver>[1]) {

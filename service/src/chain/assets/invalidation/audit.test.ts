@@ -1,12 +1,13 @@
 /** A provider that hides logs, on a real chain: it must be caught within the heads of one audit (spec §2.2). */
 import assert from 'node:assert/strict'
 import { encodeWord } from '../../../lib/words.ts'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { createLog } from '../../../lib/log.ts'
-import { readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
+import { readerOver, startRegistry } from '../../../../test/support/reader/anvil.ts'
+import { useOpened } from '../../../../test/support/opened.ts'
 import { until } from '../../../../test/support/wait.ts'
-import { type FaultRpc, startFaultRpc, withoutFilter } from '../../../../test/support/fault-rpc.ts'
+import { startFaultRpc, withoutFilter } from '../../../../test/support/fault-rpc.ts'
 
 const every = 5
 /** The clock of the tests goes further than the first at each head: logs must be read within that time. */
@@ -14,19 +15,11 @@ const patience = { headMaxAgeMs: 15_000, auditMs: 200_000 }
 const tagOf = (tokenId: bigint): Hex => `0x${encodeWord(tokenId + 0xabc0000n)}`
 
 describe('the audit of the cache by events', () => {
-  let chain: TestRegistry
-  let proxy: FaultRpc
+  const chain = useOpened(startRegistry)
+  const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
   let nextToken = 1n
 
-  before(async () => {
-    chain = await startRegistry()
-    await chain.mintMany(200)
-    proxy = await startFaultRpc({ target: chain.url })
-  })
-  after(async () => {
-    await proxy?.close()
-    await chain?.close()
-  })
+  before(() => chain.mintMany(200))
 
   async function bindNext(): Promise<void> {
     const token = nextToken++
