@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { after, before, describe, it } from 'node:test'
+import { serve, type Served } from '../../../test/support/http.ts'
 import { fetchJson } from './fetch-json.ts'
 
 describe('fetchJson', () => {
@@ -27,11 +27,11 @@ describe('fetchJson', () => {
       setTimeout(() => response.destroy(), 20)
     },
   }
-  const server = createServer((request, response) => answers[request.url ?? '']?.(request, response))
+  let server: Served
   let origin: string
   before(async () => {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    server = await serve((request, response) => answers[request.url ?? '']?.(request, response))
+    origin = server.url
   })
   const ask = (path: string, options: { timeoutMs?: number } = {}) =>
     fetchJson(new URL(path, origin), { maxBytes: 65_536, ...options })
@@ -39,7 +39,7 @@ describe('fetchJson', () => {
     const { status, body } = await ask(path)
     return { status, body }
   }
-  after(() => server.close().closeAllConnections())
+  after(() => server.close())
 
   it('gives status and body, and null for what is no JSON or can be read in two ways', async () => {
     assert.deepEqual(await answer('/verdict'), { status: 404, body: { error: { code: 'ASSET_NOT_FOUND' } } })

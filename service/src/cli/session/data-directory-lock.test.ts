@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -11,6 +9,7 @@ import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { testFolder } from '../../../test/support/folder.ts'
+import { serve } from '../../../test/support/http.ts'
 import { until } from '../../../test/support/wait.ts'
 import { addressFile, silenceMs } from './address-file.ts'
 import { authorization, holderOf, proofOf, runInService } from './control-client.ts'
@@ -22,6 +21,9 @@ const noNamespaces =
   spawnSync(namespace.command, [...namespace.argv, 'true']).status === 0
     ? false
     : 'a network namespace needs root, unshare and ip'
+
+/** The address of the tested module, for the program text of another process. */
+const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
 
 describe('the data directory lock', () => {
   const dataDir = testFolder()
@@ -99,7 +101,6 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(echo)
     const before = await address()
-    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
     const script = `import { acquireDataFolder } from ${module}; await acquireDataFolder(${JSON.stringify(dataDir)}).then(() => console.log('acquired'), (error) => console.log(error.message)); process.exit()`
     const argv = [...namespace.argv, process.execPath, '--input-type=module', '--eval', script]
     const { stdout } = await promisify(execFile)(namespace.command, argv, { timeout: 240_000 })
@@ -170,7 +171,6 @@ describe('the data directory lock', () => {
   it('explains a folder that is not writable, and lets the process end', async () => {
     const file = join(dataDir, 'a file')
     await writeFile(file, '')
-    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
     const script = `import { tryAcquire } from ${module}; await tryAcquire(${JSON.stringify(file)}).catch((error) => console.log(error.message))`
     const argv = ['--input-type=module', '--eval', script]
     const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 240_000 })
@@ -196,7 +196,7 @@ describe('the data directory lock', () => {
     const token = 'a'.repeat(64)
     const { port } = await address()
     // The proof of another service, for the same challenge, is the best that a stranger can present.
-    const stranger = createServer(async (request, response) => {
+    const stranger = await serve(async (request, response) => {
       seen.push(JSON.stringify([request.method, request.rawHeaders]), await text(request))
       const headers = request.headers as Record<string, string>
       const other = await fetch(`http://127.0.0.1:${port}/`, {
@@ -204,10 +204,8 @@ describe('the data directory lock', () => {
       })
       response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
     })
-    await once(stranger.listen(0, '127.0.0.1'), 'listening')
     const taken = testFolder()
-    const { port: strange } = stranger.address() as AddressInfo
-    await writeFile(addressFile(taken), JSON.stringify({ pid: 1, port: strange, token }))
+    await writeFile(addressFile(taken), JSON.stringify({ pid: 1, port: stranger.port, token }))
     try {
       assert.equal(await holderOf(taken), null)
       assert.equal((await ask(['tag'], undefined, taken)).exit, null)
@@ -215,7 +213,7 @@ describe('the data directory lock', () => {
       assert.ok(acquired.ok, 'the folder of a killed service is free')
       await acquired.lock.release()
     } finally {
-      stranger.close()
+      await stranger.close()
     }
     assert.ok(seen.length > 0)
     assert.doesNotMatch(seen.join(), new RegExp(`${token}|POST|argv`))
@@ -224,16 +222,13 @@ describe('the data directory lock', () => {
   it('sends no command to a program that says nothing', async (t) => {
     t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
     const seen: string[] = []
-    const quiet = createServer((request) => void seen.push(request.method ?? ''))
-    await once(quiet.listen(0, '127.0.0.1'), 'listening')
-    const { port } = quiet.address() as AddressInfo
-    await writeFile(addressFile(dataDir), JSON.stringify({ pid: 7, port, token: 'x' }))
+    const quiet = await serve((request) => void seen.push(request.method ?? ''))
+    await writeFile(addressFile(dataDir), JSON.stringify({ pid: 7, port: quiet.port, token: 'x' }))
     try {
       await assert.rejects(ask(['tag']), { message: /^The service of process 7 does not respond\. / })
       assert.equal((await holderOf(dataDir))?.pid, 7)
     } finally {
-      quiet.close()
-      quiet.closeAllConnections()
+      await quiet.close()
       await rm(addressFile(dataDir))
     }
     assert.ok(!seen.includes('POST'))
@@ -243,20 +238,18 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(echo)
     const real = await address()
-    const stranger = createServer(async (request, response) => {
+    const stranger = await serve(async (request, response) => {
       if (request.method !== 'GET') return void response.end(`${JSON.stringify({ exit: 0 })}\n`)
       const headers = { 'X-Challenge': request.headers['x-challenge'] as string }
       const other = await fetch(`http://127.0.0.1:${real.port}/`, { headers })
       response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
     })
-    await once(stranger.listen(0, '127.0.0.1'), 'listening')
     const taken = testFolder()
-    const { port } = stranger.address() as AddressInfo
-    await writeFile(addressFile(taken), JSON.stringify({ ...real, port }))
+    await writeFile(addressFile(taken), JSON.stringify({ ...real, port: stranger.port }))
     try {
       await assert.rejects(ask(['tag'], undefined, taken), { message: /^The service ended before the command did\./ })
     } finally {
-      stranger.close()
+      await stranger.close()
     }
   })
 
@@ -311,24 +304,22 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(async (_argv, { out }) => {
       out('Place a chip on the reader.')
-      const other = await fetch(`http://127.0.0.1:${(quiet.address() as AddressInfo).port}`)
+      const other = await fetch(quiet.url)
       await assert.rejects(other.text(), /terminated/) // so long would fetch have waited here
       out('written')
       return 0
     })
-    const quiet = createServer((_, response) => response.writeHead(200).write('…')).listen(0, '127.0.0.1')
-    await once(quiet, 'listening')
+    const quiet = await serve((_, response) => response.writeHead(200).write('…'))
     const before = getGlobalDispatcher()
     setGlobalDispatcher(new Agent({ bodyTimeout: 100 })) // 300 s by default, checked once a second
     const asked = ask(['tag']).finally(() => setGlobalDispatcher(before))
     assert.deepEqual(await asked, { exit: 0, out: ['Place a chip on the reader.', 'written'], err: [] })
-    quiet.closeAllConnections()
-    quiet.close()
+    await quiet.close()
   })
 
   it('reports a service that is killed during a command, or before it answers', async () => {
     let answered = false
-    const killed = createServer((request, response) => {
+    const killed = await serve((request, response) => {
       response.setHeader('X-Proof', proofOf('x', request.headers['x-challenge'] as string))
       if (request.method === 'GET') return void response.writeHead(204).end()
       if (!answered) return void request.socket.resetAndDestroy()
@@ -336,15 +327,13 @@ describe('the data directory lock', () => {
         setImmediate(() => request.socket.resetAndDestroy()),
       )
     })
-    await once(killed.listen(0, '127.0.0.1'), 'listening')
-    const { port } = killed.address() as AddressInfo
     const path = addressFile(dataDir)
-    await writeFile(path, JSON.stringify({ pid: process.pid, port, token: 'x' }))
+    await writeFile(path, JSON.stringify({ pid: process.pid, port: killed.port, token: 'x' }))
     try {
       for (answered of [false, true])
         await assert.rejects(ask(['tag']), { message: /^The service ended before the command did\./ })
     } finally {
-      killed.close()
+      await killed.close()
       await rm(path)
     }
   })
@@ -378,7 +367,6 @@ describe('the data directory lock', () => {
 
   /** Starts a process that holds the folder until it is killed. */
   async function holderProcess() {
-    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
     const script = `import { acquireDataFolder } from ${module}; await acquireDataFolder(${JSON.stringify(dataDir)}); console.log('acquired'); setInterval(() => {}, 1_000)`
     const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { timeout: 30_000 })
     const said = text(child.stderr)

@@ -185,17 +185,17 @@ describe('touchstone tag batch brands', () => {
 
   it('names the brands of a new batch and of one that exists, and takes them back', async () => {
     const brandsOf = async () => {
-      const all = JSON.parse(await ok('tag', 'batch', 'list', '--json')) as { id: string; brands: unknown }[]
+      const all = JSON.parse(await ok('tag batch list --json')) as { id: string; brands: unknown }[]
       return all.find(({ id }) => id === 'branded')?.brands
     }
-    await ok('tag', 'batch', 'create', 'branded', '--demo', '--brand', 'Calder & Wick', '--brand', 'Arbor')
+    await ok('tag batch create branded --demo --brand', 'Calder & Wick', '--brand', 'Arbor')
     assert.deepEqual(await brandsOf(), ['Calder & Wick', 'Arbor'])
-    assert.match(await ok('tag', 'batch', 'brands', 'branded', '--brand', 'Arbor'), /has chips of Arbor\./)
+    assert.match(await ok('tag batch brands branded --brand Arbor'), /has chips of Arbor\./)
     assert.deepEqual(await brandsOf(), ['Arbor'])
-    assert.match(await ok('tag', 'batch', 'brands', 'branded', '--any'), /has chips of any brand\./)
+    assert.match(await ok('tag batch brands branded --any'), /has chips of any brand\./)
     assert.equal(await brandsOf(), null)
-    assert.match(await refused('tag', 'batch', 'brands', 'branded'), /Give --brand, once or several times, or --any/)
-    assert.match(await refused('tag', 'batch', 'brands', 'none', '--any'), /no batch named none/)
+    assert.match(await refused('tag batch brands branded'), /Give --brand, once or several times, or --any/)
+    assert.match(await refused('tag batch brands none --any'), /no batch named none/)
   })
 })
 
@@ -220,36 +220,36 @@ describe('touchstone tag batch rekey', () => {
     const [tag, changed] = [await testTag(former, { uid }), await testTag(next, { uid, counter: 10 })]
     for (const { id, fileMaster } of [former, next])
       await writeFile(join(world.settings.DATA_DIR, `${id}.master`), toHex(fileMaster), { mode: 0o600 })
-    await inWorld('tag', 'batch', 'import', 'chips', '--scheme', 'tagit-sdm', '--master-file', 'former.master')
+    await inWorld('tag batch import chips --scheme tagit-sdm --master-file former.master')
     assert.deepEqual([await verdictOf(tag), await verdictOf(changed)], ['unbound', 'counterfeit'])
 
-    const command = ['tag', 'batch', 'rekey', 'chips', '--master-file', 'next.master', '--check']
+    const command = 'tag batch rekey chips --master-file next.master --check'
     const link = ({ picc, cmac }: { picc: string; cmac: string }) => `https://a.example/?picc=${picc}&cmac=${cmac}`
-    assert.match(await refused(...command, link(tag.next())), /^These keys did not make this tap\. Nothing is stored/)
+    assert.match(await refused(command, link(tag.next())), /^These keys did not make this tap\. Nothing is stored/)
     assert.equal(await verdictOf(tag), 'unbound')
     assert.match(
-      await ok(...command, link(changed.next())),
+      await ok(command, link(changed.next())),
       /^Batch chips has other keys: scheme tagit-sdm.*\nProved by tag/,
     )
     assert.deepEqual([await verdictOf(tag), await verdictOf(changed)], ['counterfeit', 'unbound'])
   })
 
   it('makes the keys of this folder the newest again with --keep', async () => {
-    await ok('tag', 'batch', 'create', 'restored', '--demo')
-    const list = () => ok('tag', 'batch', 'list')
+    await ok('tag batch create restored --demo')
+    const list = () => ok('tag batch list')
     const other = `update tag_batch set settings = jsonb_set(settings, '{keys}', '"ab"') where id = 'restored'`
     await world.components.database.query(other)
     await until(async () => /^restored .* others here/m.test(await list()))
-    const keys = ['tag', 'keys', '--batch', 'restored', '--uid', '04112233445566', '--host', 'a.example']
-    assert.match(await refused(...keys), /^The keys of batch restored in this data folder are not the newest/)
-    assert.match(await refused('tag', 'batch', 'rekey', 'restored', '--keep', '--mac-input', 'picc'), /^With --keep/)
-    assert.match(await ok('tag', 'batch', 'rekey', 'restored', '--keep'), /^Batch restored has the keys of this folder/)
+    const keys = 'tag keys --batch restored --uid 04112233445566 --host a.example'
+    assert.match(await refused(keys), /^The keys of batch restored in this data folder are not the newest/)
+    assert.match(await refused('tag batch rekey restored --keep --mac-input picc'), /^With --keep/)
+    assert.match(await ok('tag batch rekey restored --keep'), /^Batch restored has the keys of this folder/)
     assert.match(await list(), /^restored .* here +demo/m)
-    await ok(...keys)
+    await ok(keys)
   })
 
   it('makes random keys only while no tag of the batch exists', async () => {
-    assert.deepEqual(JSON.parse(await ok('tag', 'batch', 'create', 'fresh', '--demo', '--json')), {
+    assert.deepEqual(JSON.parse(await ok('tag batch create fresh --demo --json')), {
       id: 'fresh',
       epoch: 0,
       status: 'active',
@@ -258,22 +258,22 @@ describe('touchstone tag batch rekey', () => {
       systemId: 'touchstone',
     })
     const before = world.components.tagKeys.record('fresh')
-    assert.match(await ok('tag', 'batch', 'rekey', 'fresh'), /^Batch fresh has other keys: scheme an10922/)
-    const shown = JSON.parse(await ok('tag', 'batch', 'rekey', 'fresh', '--json')) as Record<string, unknown>
+    assert.match(await ok('tag batch rekey fresh'), /^Batch fresh has other keys: scheme an10922/)
+    const shown = JSON.parse(await ok('tag batch rekey fresh --json')) as Record<string, unknown>
     assert.deepEqual([shown['id'], shown['proved'], shown['tap']], ['fresh', false, null])
     const after = world.components.tagKeys.record('fresh') ?? assert.fail()
     assert.ok(before?.fileMaster && after.fileMaster)
     assert.notEqual(toHex(after.fileMaster), toHex(before.fileMaster))
     assert.equal(await verdictOf(await testTag(after)), 'unbound')
-    assert.match(await refused('tag', 'batch', 'rekey', 'fresh'), /^Tags of batch fresh exist, .* Give --master-file/)
-    assert.match(await refused('tag', 'batch', 'rekey', 'chips'), /^Give --master-file/)
-    assert.match(await refused('tag', 'batch', 'rekey', 'none'), /named none are not in this data folder/)
+    assert.match(await refused('tag batch rekey fresh'), /^Tags of batch fresh exist, .* Give --master-file/)
+    assert.match(await refused('tag batch rekey chips'), /^Give --master-file/)
+    assert.match(await refused('tag batch rekey none'), /named none are not in this data folder/)
     for (const [word, status, changed] of [
       ['retire', 'retired', true],
       ['retire', 'retired', false],
       ['revoke', 'revoked', true],
     ] as const)
-      assert.deepEqual(JSON.parse(await ok('tag', 'batch', word, 'fresh', '--json')), {
+      assert.deepEqual(JSON.parse(await ok(`tag batch ${word} fresh --json`)), {
         id: 'fresh',
         epoch: 0,
         status,
@@ -288,10 +288,10 @@ describe('touchstone tag batch create', () => {
     t.after(() => verifier.end())
     const { ok, refused } = assertionsOf(commandsOf(verifier))
     assert.match(
-      await refused('tag', 'batch', 'create', 'spring'),
+      await refused('tag batch create spring'),
       /^The running service, which executes this command, has no STATION_KEK\..*docs\/deployment\.md/,
     )
-    await ok('tag', 'batch', 'create', 'software', '--demo')
+    await ok('tag batch create software --demo')
   })
 })
 
@@ -307,19 +307,16 @@ describe('touchstone key rotate-kek', () => {
       await writeFile(join(folder, name), `${text}\n`, { mode: 0o600 })
     const having = (env: Readonly<Record<string, string>>) =>
       assertionsOf(aloneCommandsOf({ DATA_DIR: folder, ...env }, folder))
-    await having({ TAG_KEK: former, STATION_KEK: '73'.repeat(31) + '04' }).ok('tag', 'batch', 'create', 'kept')
-    assert.match(await having({ TAG_KEK: former }).refused('key', 'rotate-kek'), /^TAG_KEK_PREVIOUS is not set/)
+    await having({ TAG_KEK: former, STATION_KEK: '73'.repeat(31) + '04' }).ok('tag batch create kept')
+    assert.match(await having({ TAG_KEK: former }).refused('key rotate-kek'), /^TAG_KEK_PREVIOUS is not set/)
     const both = having({ TAG_KEK_FILE: join(folder, 'next'), TAG_KEK_PREVIOUS_FILE: join(folder, 'former') })
     assert.match(
-      await both.ok('key', 'rotate-kek'),
+      await both.ok('key rotate-kek'),
       /tag-keys\.json\nRemove TAG_KEK_PREVIOUS .*an hour after their last restart/,
     )
-    assert.match(
-      await both.ok('key', 'rotate-kek'),
-      /already: remove TAG_KEK_PREVIOUS .*an hour after their last restart/,
-    )
-    assert.deepEqual(JSON.parse(await both.ok('key', 'rotate-kek', '--json')), { sealed: [] })
-    assert.match(await having({ TAG_KEK: next }).ok('tag', 'batch', 'list'), /^kept .* here$/m)
-    assert.match(await having({ TAG_KEK: former }).refused('tag', 'batch', 'list'), /sealed under another TAG_KEK/)
+    assert.match(await both.ok('key rotate-kek'), /already: remove TAG_KEK_PREVIOUS .*an hour after their last restart/)
+    assert.deepEqual(JSON.parse(await both.ok('key rotate-kek --json')), { sealed: [] })
+    assert.match(await having({ TAG_KEK: next }).ok('tag batch list'), /^kept .* here$/m)
+    assert.match(await having({ TAG_KEK: former }).refused('tag batch list'), /sealed under another TAG_KEK/)
   })
 })

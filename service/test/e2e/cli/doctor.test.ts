@@ -16,6 +16,7 @@ import { testFolder } from '../../support/folder.ts'
 import { serve } from '../../support/http.ts'
 import { assertionsOf, commandsOf, touchstone } from '../../support/processes/cli.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
+import { bindTagTo } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -28,21 +29,21 @@ const formerTagHash = createTagHash({ scheme: 'hmac', pepper: Buffer.from(former
 let world: World
 before(async () => {
   world = await startWorld({ env: { TAG_PEPPER_PREVIOUS: formerPepper } })
-  const { ok } = assertionsOf(run)
   for (const [id, epoch] of [
     ['watches', '0'],
     ['renewed', '1'],
   ] as const)
-    await ok('tag', 'batch', 'create', id, '--demo', '--epoch', epoch)
+    await ok(`tag batch create ${id} --demo --epoch`, epoch)
 })
 after(() => world.end())
-const run = (...argv: string[]) => commandsOf(world)(...argv)
+const run = (...line: string[]) => commandsOf(world)(...line)
+const { ok, refused } = assertionsOf(run)
 
 type Shown = { ok: boolean; findings: { code: string; severity: string }[]; facts: Record<string, string | number> }
 
 /** Returns the codes of the faults, then those of the notes in brackets, and what else the doctor shows. */
 async function doctor(url: string) {
-  const { exit, out } = await run('tag', 'doctor', url, '--json')
+  const { exit, out } = await run('tag doctor', url, '--json')
   const { ok, findings, facts } = JSON.parse(out) as Shown
   assert.equal(exit, ok ? 0 : 1)
   assert.equal(
@@ -50,7 +51,7 @@ async function doctor(url: string) {
     findings.every(({ severity }) => severity === 'note'),
   )
   const codes = findings.map(({ code, severity }) => (severity === 'note' ? `(${code})` : code))
-  const text = (await run('tag', 'doctor', url)).out
+  const text = (await run('tag doctor', url)).out
   for (const { code } of findings) assert.match(text, new RegExp(`\\[${code}\\]$`, 'm'))
   assert.equal(text.startsWith('Nothing is wrong with this address'), ok)
   return { codes, facts, text }
@@ -67,9 +68,8 @@ const recordOf = (id: string): BatchKeyRecord => world.components.tagKeys.record
 
 /** A tag of the batch that is bound to a new asset, and its links. */
 async function boundTag(id = 'watches', { uid = newUid(), path = 'api/verify' } = {}) {
-  const { ok } = assertionsOf(run)
   const tokenId = await world.mint({ name: 'Harrow 38' })
-  await ok('asset', 'bind', String(tokenId), '--uid', toHex(uid), '--batch', id)
+  await ok(`asset bind ${tokenId} --uid ${toHex(uid)} --batch ${id}`)
   return { ...(await linksOf(id, { uid, path })), tokenId }
 }
 
@@ -199,15 +199,12 @@ describe('touchstone tag doctor', () => {
   })
 
   it('takes a bound tag that was never registered, and says so', async () => {
-    const { ok } = assertionsOf(run)
     const { uid, next } = await linksOf('watches')
-    const tokenId = await world.mint()
-    const tagHash = world.components.tagHash?.(uid) ?? assert.fail()
-    await world.write({ kind: 'bindTag', tokenId, tagHash })
+    const { tokenId } = await bindTagTo(world, uid)
     const url = next()
     assert.deepEqual((await doctor(url)).codes, ['(unregistered)'])
     assert.equal(await verifies(url), true)
-    await ok('asset', 'flag', String(tokenId), '--reason', 'stolen')
+    await ok(`asset flag ${tokenId} --reason stolen`)
     const flagged = next()
     const { codes, facts } = await doctor(flagged)
     assert.deepEqual(codes, ['(unregistered)', '(flagged)'])
@@ -216,13 +213,11 @@ describe('touchstone tag doctor', () => {
   })
 
   it('names the batch whose keys a tag that was never registered was tapped with first', async () => {
-    const { ok } = assertionsOf(run)
     const { uid, next } = await linksOf('watches', { counter: 6 })
-    const tokenId = await world.mint()
-    await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(uid) ?? assert.fail() })
+    await bindTagTo(world, uid)
     assert.equal(await verifies(next()), true)
     for (const id of ['renewed', 'leaked']) {
-      if (id === 'leaked') await ok('tag', 'batch', 'create', id, '--demo')
+      if (id === 'leaked') await ok(`tag batch create ${id} --demo`)
       const url = (await linksOf(id, { uid, counter: 20 })).next()
       const { codes, text } = await doctor(url)
       assert.deepEqual(codes, ['(unregistered)', 'other_batch'])
@@ -232,13 +227,9 @@ describe('touchstone tag doctor', () => {
     assert.equal(await verifies(next()), true)
 
     const claimed = await linksOf('leaked', { counter: 2 })
-    await world.write({
-      kind: 'bindTag',
-      tokenId: await world.mint(),
-      tagHash: world.components.tagHash?.(claimed.uid) ?? assert.fail(),
-    })
+    await bindTagTo(world, claimed.uid)
     assert.equal(await verifies(claimed.next()), true)
-    await ok('tag', 'batch', 'revoke', 'leaked')
+    await ok('tag batch revoke leaked')
     const passed = (await linksOf('watches', { uid: claimed.uid, counter: 1 })).next()
     assert.deepEqual((await doctor(passed)).codes, ['(unregistered)'])
     assert.equal(await verifies(passed), true)
@@ -253,26 +244,25 @@ describe('touchstone tag doctor', () => {
     assert.deepEqual([codes, facts['bound']], [['(unregistered)'], `asset ${tokenId}`])
     assert.equal(await verifies(url), true)
 
-    const { ok, refused } = assertionsOf(run)
-    const bind = await refused('asset', 'bind', String(other), '--uid', toHex(uid), '--batch', 'watches')
+    const bind = await refused(`asset bind ${other} --uid ${toHex(uid)} --batch watches`)
     assert.equal(bind, `This tag is bound to asset ${tokenId} on chain.`)
     await writeFile(join(world.settings.DATA_DIR, 'former.csv'), `uid,batch\n${toHex(uid)},watches\n`)
-    const imported = await run('tag', 'import', 'former.csv', '--mint', '--bind', '--json')
+    const imported = await run('tag import former.csv --mint --bind --json')
     const { done, mint, bind: bindings } = JSON.parse(imported.out) as Record<string, number>
     assert.deepEqual([done, mint, bindings], [1, 0, 0])
     assert.equal((await world.components.tags.tagOfUid(uid))?.tokenId, tokenId)
 
     const shown = async () => {
-      const { exit, out } = await run('tag', 'commitments', '--json')
+      const { exit, out } = await run('tag commitments --json')
       return { exit, report: JSON.parse(out) as { previousPepperNeeded: boolean; list: object[]; conflicts: object[] } }
     }
     const before = await shown()
     assert.deepEqual([before.exit, before.report.previousPepperNeeded], [0, true])
     assert.deepEqual(before.report.list, [{ uid: toHex(uid), tokenId: String(tokenId), state: 'BOUND' }])
-    assert.match(await ok('tag', 'commitments'), /^Keep TAG_PEPPER_PREVIOUS until 1 of these items are recycled/m)
-    await ok('asset', 'recycle', String(tokenId))
+    assert.match(await ok('tag commitments'), /^Keep TAG_PEPPER_PREVIOUS until 1 of these items are recycled/m)
+    await ok(`asset recycle ${tokenId}`)
     assert.equal((await shown()).report.previousPepperNeeded, false)
-    assert.match(await ok('tag', 'commitments'), /^TAG_PEPPER_PREVIOUS can be removed/m)
+    assert.match(await ok('tag commitments'), /^TAG_PEPPER_PREVIOUS can be removed/m)
 
     const tagHash = world.components.tagHash?.(uid) ?? assert.fail()
     await world.write({ kind: 'bindTag', tokenId: other, tagHash })
@@ -282,11 +272,10 @@ describe('touchstone tag doctor', () => {
     const { exit, report } = await shown()
     const conflict = { uid: toHex(uid), tokenId: String(other), formerTokenId: String(tokenId) }
     assert.deepEqual([exit, report.conflicts, report.list], [1, [conflict], []])
-    assert.match((await run('tag', 'commitments')).out, /: its taps are 502\n[^]*\nFind out which asset carries each/)
+    assert.match((await run('tag commitments')).out, /: its taps are 502\n[^]*\nFind out which asset carries each/)
   })
 
   it('names strange keys and a revoked batch', async () => {
-    const { ok } = assertionsOf(run)
     const strange = importedBatch({
       id: 'strange',
       demo: true,
@@ -296,7 +285,7 @@ describe('touchstone tag doctor', () => {
     const { picc, cmac } = (await testTag(strange ?? assert.fail())).next()
     assert.deepEqual((await doctor(`${world.url}/api/verify?picc=${picc}&cmac=${cmac}`)).codes, ['unknown_keys'])
     const { next } = await boundTag('watches')
-    await ok('tag', 'batch', 'revoke', 'watches')
+    await ok('tag batch revoke watches')
     const revoked = next()
     assert.deepEqual((await doctor(revoked)).codes, ['revoked_batch'])
     assert.equal(await verifies(revoked), false)

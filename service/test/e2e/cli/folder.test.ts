@@ -12,6 +12,7 @@ import { writeKeyFile } from '../../../src/tap/keys/key-file.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePorts, touchstone } from '../../support/processes/cli.ts'
+import { noChain } from '../../support/processes/env.ts'
 
 /** Returns the one sentence with which a command ends that is not done. */
 async function refusal(line: string, cwd: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
@@ -62,14 +63,8 @@ describe('the folder of a demonstration', () => {
     const { kek } = await readOrCreateDemoSecrets(dataDir)
     const file = join(dataDir, 'keys', 'tag-keys.json')
     await writeKeyFile(file, [], { kek: Buffer.from(kek, 'hex') })
-    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-    const service = touchstone(['serve'], {
-      ...freePorts,
-      ...chain,
-      DATA_DIR: dataDir,
-      TAG_KEK: '6b'.repeat(31) + '09',
-    })
-    const { exit, out, err } = await service.ended
+    const env = { ...freePorts, ...noChain, DATA_DIR: dataDir, TAG_KEK: '6b'.repeat(31) + '09' }
+    const { exit, out, err } = await touchstone(['serve'], env).ended
     assert.equal(exit, 1)
     assert.match(out, /"the data folder is that of a demonstration \(npm start\)"/)
     assert.match(

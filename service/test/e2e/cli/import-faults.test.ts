@@ -23,7 +23,7 @@ describe('touchstone tag import', () => {
   before(async () => {
     world = await startWorld()
     run = commandsOf(world)
-    for (const id of ['b', 'beside']) await run('tag', 'batch', 'create', id, '--demo')
+    for (const id of ['b', 'beside']) await run(`tag batch create ${id} --demo`)
   })
   after(() => world.end())
 
@@ -31,9 +31,6 @@ describe('touchstone tag import', () => {
   const groups = () => readdir(path('imports')).catch(() => [])
   const summary = ({ out }: Ran) => /rows in [\d.]+ s: ([^.(]*)/.exec(out)?.[1]?.trim()
   const known = (n: number) => world.components.tags.tagOfUid(Buffer.from(uidOf(n), 'hex'))
-  /** A world in which some components are others. */
-  const runWith = (change: Partial<World['components']>) =>
-    commandsOf({ ...world, components: { ...world.components, ...change } })
   /** The world's writer with other keys, which does not wait long for a block. */
   function writerWith(some: typeof keys): Writer {
     const { contract, rpc, components } = world
@@ -51,7 +48,7 @@ describe('touchstone tag import', () => {
   }
 
   it('uses up the counters that were read when a tag was made', async () => {
-    const tap = async () => (await run('tag', 'emulate', '--batch', 'b', '--uid', uidOf(1), '--tap')).out
+    const tap = async () => (await run(`tag emulate --batch b --uid ${uidOf(1)} --tap`)).out
     const reasonOf = async (url: string) => ((await (await fetch(url)).json()) as { reason: string }).reason
     const early = await tap()
     const rows = (counter: number) => ['uid,counter', `${uidOf(1)},${counter}`]
@@ -82,7 +79,7 @@ describe('touchstone tag import', () => {
       ],
     )
     const binding = { formerBinding: async () => 77n } // as under TAG_PEPPER_PREVIOUS
-    assert.deepEqual(await imported(['uid,tokenId', `${uidOf(3)},${free}`], ['--bind'], runWith(binding)), [
+    assert.deepEqual(await imported(['uid,tokenId', `${uidOf(3)},${free}`], ['--bind'], commandsOf(world, binding)), [
       '1 refused',
       'refused,This tag is bound to asset 77 on chain.',
     ])
@@ -96,7 +93,7 @@ describe('touchstone tag import', () => {
       return tags.importTag(row)
     }
     assert.deepEqual(
-      await imported(['uid,tokenId', `${uidOf(3)},${free}`], [], runWith({ tags: { ...tags, importTag } })),
+      await imported(['uid,tokenId', `${uidOf(3)},${free}`], [], commandsOf(world, { tags: { ...tags, importTag } })),
       [
         '1 refused',
         'refused,"Column tokenId: Another tag is registered with this asset; leave the cell empty to mint a new one."',
@@ -115,7 +112,7 @@ describe('touchstone tag import', () => {
     const unbound = `refused,"Asset ${asset} is MINTED; this step does not lead from there."`
     assert.deepEqual(await imported(rows, ['--activate']), ['1 refused', unbound])
     await imported(rows, ['--bind'])
-    assert.equal((await run('asset', 'activate', asset)).exit, 0)
+    assert.equal((await run('asset activate', asset)).exit, 0)
     assert.deepEqual(await imported(rows, ['--activate']), ['1 unchanged', 'unchanged,'])
   })
 
@@ -133,9 +130,9 @@ describe('touchstone tag import', () => {
 
   it('mints nothing without a key of the issuer, also not for this owner later', async () => {
     const next = await nextToken()
-    const keyless = runWith({ operator: null, writer: writerWith({}) })
+    const keyless = commandsOf(world, { operator: null, writer: writerWith({}) })
     await writeFile(path('keyless.csv'), `uid\n${uidOf(7)}`)
-    const { exit, err } = await keyless('tag', 'import', 'keyless.csv', '--batch', 'b', '--mint', '--to', stranger)
+    const { exit, err } = await keyless('tag import keyless.csv --batch b --mint --to', stranger)
     assert.deepEqual([exit, /No key of the issuer is configured/.test(err)], [1, true], err)
     assert.deepEqual(await imported(['uid', uidOf(8)], ['--mint']), ['1 done', 'done,"minted, registered"'])
     assert.equal(await nextToken(), next + 2n)
@@ -151,7 +148,7 @@ describe('touchstone tag import', () => {
       isLost = true
       throw chainUnavailable('the answer is lost')
     }
-    const losing = runWith({ writer: { ...writer, write } })
+    const losing = commandsOf(world, { writer: { ...writer, write } })
     assert.deepEqual(await imported(['uid', uidOf(9)], ['--mint'], losing), ['1 done', 'done,"minted, registered"'])
     assert.deepEqual([isLost, (await known(9))?.tokenId], [true, next])
     assert.equal(await nextToken(), next + 2n)
@@ -165,10 +162,10 @@ describe('touchstone tag import', () => {
     const leave = () => writeFile(path(`imports/${name}.json`), JSON.stringify(group))
     await leave()
     const row = ['uid', uidOf(10)]
-    const binder = runWith({ operator: null, writer: writerWith({}) })
+    const binder = commandsOf(world, { operator: null, writer: writerWith({}) })
     assert.equal((await imported(row, ['--bind'], binder))[0], '1 pending')
     assert.deepEqual(await groups(), [`${name}.json`])
-    const other = await run('tag', 'import', 'rows.csv', '--batch', 'b', '--mint')
+    const other = await run('tag import rows.csv --batch b --mint')
     assert.match(other.err, /minted for another owner: repeat it with the --to that \S+earlier\.json names, or remove/)
     assert.deepEqual([await groups(), await nextToken()], [[`${name}.json`], next + 1n])
     assert.deepEqual(await imported(row, ['--mint', '--to', stranger]), ['1 done', 'done,"minted, registered"'])
@@ -179,13 +176,13 @@ describe('touchstone tag import', () => {
     await writeFile(path(`imports/${name}.json`), '{"key":')
     const options = { ...world.components, dataDir: world.settings.DATA_DIR, isRegistered: async () => false }
     await assert.rejects(openMints(options), /earlier\.json is damaged: without it tokens may be minted twice/)
-    assert.match((await run('tag', 'import', 'rows.csv', '--batch', 'b', '--mint')).err, /is damaged/)
+    assert.match((await run('tag import rows.csv --batch b --mint')).err, /is damaged/)
     await rm(path(`imports/${name}.json`))
   })
 
   it('waits for a binding that is not mined, and for a minting of an earlier run', async () => {
     const asset = String(await world.mint())
-    const impatient = runWith({ writer: writerWith(keys) })
+    const impatient = commandsOf(world, { writer: writerWith(keys) })
     await world.rpc('evm_setAutomine', [false])
     const reason = 'pending,"The transaction is not mined yet; run the import again."'
     const bound = ['uid,tokenId', `${uidOf(11)},${asset}`]
@@ -194,7 +191,7 @@ describe('touchstone tag import', () => {
     for (let tries = 0; tries < 2; tries += 1)
       assert.deepEqual(await imported(minted, ['--mint'], impatient), ['1 pending', reason])
     await writeFile(path('other.csv'), minted.join('\n'))
-    const other = await impatient('tag', 'import', 'other.csv', '--batch', 'b', '--mint', '--to', stranger)
+    const other = await impatient('tag import other.csv --batch b --mint --to', stranger)
     assert.match(other.err, /minting of rows for the owner that \S+\.json names, whose assets they stay\.$/m)
     await world.rpc('evm_setAutomine', [true])
     await world.rpc('anvil_mine', ['0x1'])
@@ -205,20 +202,20 @@ describe('touchstone tag import', () => {
 
   it('binds and mints nothing more once the batch is revoked while it runs', async () => {
     const next = await nextToken()
-    await run('tag', 'batch', 'create', 'leaking', '--demo')
+    await run('tag batch create leaking --demo')
     const { writer } = world.components
     const kinds: string[] = []
     const write: Writer['write'] = async (...request) => {
       kinds.push(request[0].kind)
       const result = await writer.write(...request)
-      await run('tag', 'batch', 'revoke', 'leaking')
+      await run('tag batch revoke leaking')
       return result
     }
     const rows = Array.from({ length: 201 }, (_, n) => `${uidOf(1_000 + n)},leaking`)
     const [counts, ...outcomes] = await imported(
       ['uid,batch', ...rows],
       ['--mint', '--bind'],
-      runWith({ writer: { ...writer, write } }),
+      commandsOf(world, { writer: { ...writer, write } }),
     )
     assert.deepEqual([counts, kinds], ['201 refused', ['mintBatch']])
     assert.match(
@@ -232,7 +229,7 @@ describe('touchstone tag import', () => {
     const { tags } = world.components
     const importTag = () => Promise.reject(databaseUnavailable(new Error('it fails over')))
     await writeFile(path('away.csv'), `uid\n${uidOf(16)}`)
-    const ended = await runWith({ tags: { ...tags, importTag } })('tag', 'import', 'away.csv', '--batch', 'b')
+    const ended = await commandsOf(world, { tags: { ...tags, importTag } })('tag import away.csv --batch b')
     assert.match(
       ended.err,
       /ended early: The database does not answer\. Try again in a few seconds; run it again to go on\.$/,
@@ -241,7 +238,7 @@ describe('touchstone tag import', () => {
 
   it('has a file with a head and a row, and a place for its report', async () => {
     await writeFile(path('empty.csv'), '')
-    const importOf = (name: string) => run('tag', 'import', name, '--batch', 'b')
+    const importOf = (name: string) => run(`tag import ${name} --batch b`)
     assert.match((await importOf('empty.csv')).err, /The file is empty; its first line names the columns\.$/)
     await writeFile(path('head.csv'), 'gtin,serial')
     assert.match((await importOf('head.csv')).err, /The first line must name the column uid\.$/)
@@ -250,7 +247,7 @@ describe('touchstone tag import', () => {
     const none = await importOf('none.csv')
     assert.deepEqual([none.exit, await readFile(path('none.csv.report.csv'), 'utf8')], [1, 'of an earlier run'])
     assert.match(none.err, /none\.csv has no row below its first line; write a row with the uid of each tag\.$/)
-    const prepared = await run('tag', 'prepare', 'none.csv', '--batch', 'b', '--host', 'verify.example.com')
+    const prepared = await run('tag prepare none.csv --batch b --host verify.example.com')
     assert.deepEqual([prepared.exit, existsSync(path('none.csv.prepared.csv'))], [1, false])
     await writeFile(path('shut.csv'), `uid\n${uidOf(13)}`)
     await mkdir(path('shut.csv.report.csv'))
@@ -273,7 +270,7 @@ describe('touchstone tag import', () => {
     await writeFile(report, 'old')
     await chmod(report, 0o644)
     await writeFile(path('public.csv'), `uid\n${uidOf(15)}`)
-    assert.equal(summary(await run('tag', 'import', 'public.csv', '--batch', 'b')), '1 done')
+    assert.equal(summary(await run('tag import public.csv --batch b')), '1 done')
     assert.equal((await stat(report)).mode & 0o777, 0o600)
   })
 
@@ -287,10 +284,10 @@ describe('touchstone tag import', () => {
       await (await reader).close()
       return tags.importTag(row)
     }
-    const cut = await runWith({ tags: { ...tags, importTag } })('tag', 'import', 'cut.csv', '--batch', 'b')
+    const cut = await commandsOf(world, { tags: { ...tags, importTag } })('tag import cut.csv --batch b')
     assert.match(cut.err, /the import ended early: the report cannot be written \(EPIPE\); run it again to go on\.$/)
     assert.deepEqual([cut.exit, summary(cut)], [1, '1 done'])
     await rm(report)
-    assert.equal(summary(await run('tag', 'import', 'cut.csv', '--batch', 'b')), '1 unchanged')
+    assert.equal(summary(await run('tag import cut.csv --batch b')), '1 unchanged')
   })
 })

@@ -6,10 +6,8 @@ import { after, before, describe, it } from 'node:test'
 import { encodeFunctionData } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { createWriter } from '../../../src/chain/transactions/writer.ts'
-import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
 import { locks } from '../../../src/db/locks.ts'
-import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { batchHint } from '../../../src/tap/keys/batch.ts'
@@ -31,10 +29,10 @@ describe('touchstone tag import', () => {
   before(async () => {
     world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
     run = commandsOf(world)
-    await run('tag', 'batch', 'create', 'b', '--demo')
-    await run('tag', 'batch', 'create', 'next', '--demo', '--epoch', '1')
-    await run('tag', 'batch', 'create', 'leaked', '--demo')
-    await run('tag', 'batch', 'revoke', 'leaked')
+    await run('tag batch create b --demo')
+    await run('tag batch create next --demo --epoch 1')
+    await run('tag batch create leaked --demo')
+    await run('tag batch revoke leaked')
   })
   after(async () => {
     await world.end()
@@ -48,7 +46,7 @@ describe('touchstone tag import', () => {
     (await readFile(path(`${name}.report.csv`), 'utf8')).trim().split('\n').slice(1)
   const supply = async () => Number(await world.rpc('eth_call', [{ to: world.contract, data: totalSupply }, 'latest']))
   const tapped = async (uid: string, batch = 'b') => {
-    const url = await run('tag', 'emulate', '--batch', batch, '--uid', uid, '--tap')
+    const url = await run(`tag emulate --batch ${batch} --uid ${uid} --tap`)
     return (await (await fetch(url.out)).json()) as {
       verified: boolean
       asset: { tokenId: string; lifecycleState: string }
@@ -57,20 +55,20 @@ describe('touchstone tag import', () => {
 
   it('registers without a chain, and brings the same tags onto it later', async () => {
     await write('plain.csv', 'uid,batch', `${uidOf(1)},b`, `${uidOf(2)},b`)
-    assert.equal(summary(await run('tag', 'import', 'plain.csv')), '2 done')
+    assert.equal(summary(await run('tag import plain.csv')), '2 done')
     assert.equal(await supply(), 0)
-    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--dry-run')), '2 ready')
+    assert.equal(summary(await run('tag import plain.csv --mint --bind --dry-run')), '2 ready')
     assert.equal(await supply(), 0)
-    const whole = await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')
+    const whole = await run('tag import plain.csv --mint --bind --activate')
     assert.equal(summary(whole), '2 done')
     assert.match(whole.out, /^On chain: 1 mints of up to 200 rows, 2 bindings, 2 activations; 1 batches of reads\.$/m)
     assert.deepEqual(await report('plain.csv'), [
       `2,${uidOf(1)},b,0,1,done,"minted, bound, activated, registered"`,
       `3,${uidOf(2)},b,0,2,done,"minted, bound, activated, registered"`,
     ])
-    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')), '2 unchanged')
+    assert.equal(summary(await run('tag import plain.csv --mint --bind --activate')), '2 unchanged')
     const { seconds, ...again } = JSON.parse(
-      (await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate', '--json')).out,
+      (await run('tag import plain.csv --mint --bind --activate --json')).out,
     ) as { seconds: number }
     assert.ok(seconds >= 0)
     const outcomes = { done: 0, unchanged: 2, ready: 0, refused: 0, pending: 0, failed: 0 }
@@ -86,9 +84,9 @@ describe('touchstone tag import', () => {
     await write('tapped.csv', 'uid,batch', `${uid},b`)
     const known = () => world.components.tags.tagOfUid(Buffer.from(uid, 'hex'))
     assert.equal((await known())?.isRegistered, false)
-    assert.equal(summary(await run('tag', 'import', 'tapped.csv')), '1 done')
+    assert.equal(summary(await run('tag import tapped.csv')), '1 done')
     assert.equal((await known())?.isRegistered, true)
-    assert.equal(summary(await run('tag', 'import', 'tapped.csv')), '1 unchanged')
+    assert.equal(summary(await run('tag import tapped.csv')), '1 unchanged')
   })
 
   it('refuses rows one by one, says why, and does the others', async () => {
@@ -106,7 +104,7 @@ describe('touchstone tag import', () => {
       'no uid,b,,,,,',
       `${uidOf(9)},b,,9999,,,`,
     )
-    const ran = await run('tag', 'import', 'mixed.csv', '--mint', '--bind')
+    const ran = await run('tag import mixed.csv --mint --bind')
     assert.equal(ran.exit, 1)
     assert.equal(summary(ran), '1 done, 9 refused')
     const reasons = (await report('mixed.csv')).map((line) => line.replace(/^\d+,[^,]*,[^,]*,[^,]*,[^,]*,/, ''))
@@ -133,26 +131,26 @@ describe('touchstone tag import', () => {
   it('takes the UIDs of a file, one a line or a table with a column uid', async () => {
     await writeFile(path('uids.txt'), `${chip}\n04:a1:b2:c3:d4:e5:f7\n${chip}\n`)
     await writeFile(path('uids.csv'), `gtin;uid\n9520001000010;${chip}\n;04A1B2C3D4E5F7\n`)
-    const command = ['tag', 'keys', '--batch', 'b', '--host', 'v.example']
-    const [lines, table] = [await ok(...command, '--file', 'uids.txt'), await ok(...command, '--file', 'uids.csv')]
+    const command = 'tag keys --batch b --host v.example'
+    const [lines, table] = [await ok(`${command} --file uids.txt`), await ok(`${command} --file uids.csv`)]
     assert.equal(lines, table)
     assert.deepEqual(
       (JSON.parse(lines) as { uid: string }[]).map((row) => row.uid),
       [chip, '04A1B2C3D4E5F7'],
     )
     await writeFile(path('uids.txt'), `${chip}\n4.8E+13\n`)
-    assert.match(await refused(...command, '--file', 'uids.txt'), /Line 2 of .*uids\.txt, column uid: A UID has 14 hex/)
-    assert.match(await refused(...command, '--file', 'none.txt'), /There is no file/)
-    assert.match(await refused(...command), /Name the tags: --uid 04…, or --file/)
+    assert.match(await refused(`${command} --file uids.txt`), /Line 2 of .*uids\.txt, column uid: A UID has 14 hex/)
+    assert.match(await refused(`${command} --file none.txt`), /There is no file/)
+    assert.match(await refused(command), /Name the tags: --uid 04…, or --file/)
   })
 
   it('prepares every chip of a file with its own link, and nothing while a row is wrong', async () => {
     const rows = ['uid,gtin,serial,name', `${chip},9520001000010,A/7,Watch`, '04A1B2C3D4E5F7,,,Watch']
     await writeFile(path('chips.csv'), rows.join('\n'))
-    const prepare = ['tag', 'prepare', 'chips.csv', '--batch', 'b', '--host', 'v.example']
-    assert.match(await ok(...prepare), /^2 chips prepared in .*chips\.csv\.prepared\.csv, without keys\.$/)
+    const prepare = 'tag prepare chips.csv --batch b --host v.example'
+    assert.match(await ok(prepare), /^2 chips prepared in .*chips\.csv\.prepared\.csv, without keys\.$/)
     const out = path('chips.json')
-    const said = await ok(...prepare, '--format', 'json', '--reveal', '--out', 'chips.json', '--json')
+    const said = await ok(`${prepare} --format json --reveal --out chips.json --json`)
     assert.deepEqual(JSON.parse(said), { rows: 2, keys: true, out })
     assert.equal((await stat(out)).mode & 0o777, 0o600)
     const chips = JSON.parse(await readFile(out, 'utf8')) as { url: string; ndef: string; keys: string[] }[]
@@ -168,7 +166,7 @@ describe('touchstone tag import', () => {
     assert.deepEqual(chips[0]?.keys, expected.map(toHex))
 
     await writeFile(path('wrong.csv'), [...rows, `${chip},,,Twice`, '04A1B2C3D4E5F8,9520001000011,B,'].join('\n'))
-    const wrong = await run('tag', 'prepare', 'wrong.csv', '--batch', 'b', '--host', 'v.example')
+    const wrong = await run('tag prepare wrong.csv --batch b --host v.example')
     assert.equal(wrong.exit, 1)
     assert.match(wrong.err, /^touchstone: 2 rows of .*wrong\.csv must be corrected; nothing was done\.$/m)
     assert.match(
@@ -178,34 +176,33 @@ describe('touchstone tag import', () => {
     assert.match(wrong.err, /^ {2}line 5: Column gtin: .*check digit/m)
     await assert.rejects(stat(path('wrong.csv.prepared.csv')))
     const own = 'https://v.example/{gtin}/{serial}?picc={picc}&cmac={cmac}'
-    const url = await run('tag', 'prepare', 'chips.csv', '--batch', 'b', '--url', own)
+    const url = await run('tag prepare chips.csv --batch b --url', own)
     assert.match(url.err, /line 3: Column gtin: It is empty, and --url has \{gtin\}/)
 
-    assert.match(await refused('tag', 'prepare', 'chips.csv', '--batch', 'b'), /Give the address: --host/)
-    const long = ['--host', `${'long.'.repeat(30)}example`]
-    const wide = await run('tag', 'prepare', 'chips.csv', '--batch', 'b', ...long)
+    assert.match(await refused('tag prepare chips.csv --batch b'), /Give the address: --host/)
+    const wide = await run(`tag prepare chips.csv --batch b --host ${'long.'.repeat(30)}example`)
     assert.match(wide.err, /^ {2}line 2: Column serial: /m)
     await writeFile(path('many.csv'), ['uid', ...Array.from({ length: 23 }, () => 'none')].join('\n'))
-    const many = await run('tag', 'prepare', 'many.csv', '--batch', 'b', '--host', 'v.example')
+    const many = await run('tag prepare many.csv --batch b --host v.example')
     assert.match(many.err, /23 rows of .*\n {2}line 21: [^\n]*\n {2}and 3 more$/s)
     await writeFile(path('one.csv'), `uid\n${chip}`)
-    const revealed = await ok('tag', 'prepare', 'one.csv', '--batch', 'b', '--host', 'v.example', '--reveal')
+    const revealed = await ok('tag prepare one.csv --batch b --host v.example --reveal')
     assert.match(revealed, /^1 chip prepared in .*, keys included: remove it when the tags are made\.$/)
   })
 
   it('does nothing at all for a file that is broken', async () => {
     await write('broken.csv', 'uid,batch', `${uidOf(20)},b`, `"${uidOf(21)},b`)
-    const broken = await run('tag', 'import', 'broken.csv')
+    const broken = await run('tag import broken.csv')
     assert.deepEqual([broken.exit, broken.err], [1, 'touchstone: Line 3: a quote is not closed.'])
     assert.equal(await world.components.tags.tagOfUid(Uint8Array.from(Buffer.from(uidOf(20), 'hex'))), undefined)
-    assert.match((await run('tag', 'import', 'none.csv')).err, /^touchstone: There is no file .*none\.csv\.$/)
+    assert.match((await run('tag import none.csv')).err, /^touchstone: There is no file .*none\.csv\.$/)
     await write('wrong-head.csv', 'uid,batch,colour', '')
-    assert.match((await run('tag', 'import', 'wrong-head.csv')).err, /names a column "colour"/)
+    assert.match((await run('tag import wrong-head.csv')).err, /names a column "colour"/)
     await write('bind.csv', 'uid,batch', `${uidOf(22)},b`)
-    assert.equal(summary(await run('tag', 'import', 'bind.csv', '--bind')), '1 refused')
+    assert.equal(summary(await run('tag import bind.csv --bind')), '1 refused')
     await write('item.csv', 'uid,gtin,serial', `${uidOf(22)},9520001000010,Z`)
-    assert.match((await run('tag', 'import', 'item.csv')).err, /column batch, or give --batch for all rows/)
-    assert.equal(summary(await run('tag', 'import', 'item.csv', '--batch', 'b')), '1 refused')
+    assert.match((await run('tag import item.csv')).err, /column batch, or give --batch for all rows/)
+    assert.equal(summary(await run('tag import item.csv --batch b')), '1 refused')
     assert.match((await report('item.csv'))[0] ?? '', /Column tokenId: .*add --mint/)
   })
 
@@ -214,18 +211,18 @@ describe('touchstone tag import', () => {
     await world.components.database.query('delete from tag where uid = $1', [
       Uint8Array.from(Buffer.from(uidOf(1), 'hex')),
     ])
-    assert.equal(summary(await run('tag', 'import', 'lost.csv', '--mint', '--bind')), '1 done')
+    assert.equal(summary(await run('tag import lost.csv --mint --bind')), '1 done')
     assert.deepEqual(await report('lost.csv'), [`2,${uidOf(1)},b,0,1,done,registered`])
     assert.equal(await supply(), 3)
   })
 
   it('gives a tag its asset in a new life too, which ends the old one', async () => {
-    const unused = await run('tag', 'emulate', '--batch', 'b', '--uid', uidOf(2), '--tap')
+    const unused = await run(`tag emulate --batch b --uid ${uidOf(2)} --tap`)
     await write('next.csv', 'uid,batch', `${uidOf(2)},next`)
-    assert.equal(summary(await run('tag', 'import', 'next.csv', '--mint', '--bind')), '1 done')
+    assert.equal(summary(await run('tag import next.csv --mint --bind')), '1 done')
     assert.equal((await tapped(uidOf(2), 'next')).asset.tokenId, '2')
     assert.equal(((await (await fetch(unused.out)).json()) as { reason: string }).reason, 'replayed')
-    assert.equal(summary(await run('tag', 'import', 'plain.csv')), '1 unchanged, 1 refused')
+    assert.equal(summary(await run('tag import plain.csv')), '1 unchanged, 1 refused')
   })
 
   it('mints nothing twice when it was cut off between minting and registering', async () => {
@@ -241,11 +238,11 @@ describe('touchstone tag import', () => {
     assert.equal(await supply(), before + 3)
     // A run that ends here has recorded no token. The file is imported again with one row more and one less.
     await write('again.csv', 'uid,batch', ...[29, 30, 32].map((n) => `${uidOf(n)},b`))
-    assert.equal(summary(await run('tag', 'import', 'again.csv', '--mint', '--bind')), '3 done')
+    assert.equal(summary(await run('tag import again.csv --mint --bind')), '3 done')
     assert.equal(await supply(), before + 4)
     assert.equal((await readdir(path('imports'))).length, 1, 'the group waits for its last row')
     await write('rest.csv', 'uid,batch', `${uidOf(31)},b`)
-    assert.equal(summary(await run('tag', 'import', 'rest.csv', '--mint', '--bind')), '1 done')
+    assert.equal(summary(await run('tag import rest.csv --mint --bind')), '1 done')
     assert.equal(await supply(), before + 4)
     assert.deepEqual(await readdir(path('imports')), [])
   })
@@ -262,20 +259,16 @@ describe('touchstone tag import', () => {
     const before = await supply()
     await write('long.csv', 'uid,batch', ...Array.from({ length: 450 }, (_, n) => `${uidOf(1_000 + n)},b`))
     const stopping = new AbortController()
-    const runner = await commandRunner({ config: readConfig(world.settings), service: world })
     const said: string[] = []
-    const io = { out: (line: string) => void said.push(line), cwd: world.settings.DATA_DIR, signal: stopping.signal }
-    const exit = await runner(['tag', 'import', 'long.csv', '--mint'], {
-      ...io,
-      err: (line) => {
-        said.push(line)
-        stopping.abort()
-      },
-    })
+    const err = (line: string) => {
+      said.push(line)
+      stopping.abort()
+    }
+    const { exit } = await commandsOf(world, {}, { err, signal: stopping.signal })('tag import long.csv --mint')
     assert.equal(exit, 1)
     assert.match(said.at(-1) ?? '', /ended early: it was stopped; run it again/)
     assert.ok((await report('long.csv')).length < 450)
-    const rest = await run('tag', 'import', 'long.csv', '--mint')
+    const rest = await run('tag import long.csv --mint')
     assert.equal(rest.exit, 0)
     assert.match(summary(rest) ?? '', /^\d+ done, \d+ unchanged$/)
     assert.equal(await supply(), before + 450)
@@ -284,10 +277,7 @@ describe('touchstone tag import', () => {
 
   it('lets one import work at a time', async () => {
     await write('one.csv', 'uid,batch', `${uidOf(40)},b`)
-    const both = await Promise.all([
-      run('tag', 'import', 'one.csv', '--mint'),
-      run('tag', 'import', 'one.csv', '--mint'),
-    ])
+    const both = await Promise.all([run('tag import one.csv --mint'), run('tag import one.csv --mint')])
     assert.deepEqual(
       both.map(({ exit }) => exit).toSorted((a, b) => (a ?? 0) - (b ?? 0)),
       [0, 1],
@@ -300,32 +290,30 @@ describe('touchstone tag import', () => {
     const folder = path('elsewhere')
     await mkdir(folder)
     const runElsewhere = aloneCommandsOf({ ...world.settings, DATA_DIR: folder, DATABASE_URL: database.url }, folder)
-    assert.equal((await runElsewhere('tag', 'batch', 'create', 'b', '--demo')).exit, 0)
+    assert.equal((await runElsewhere('tag batch create b --demo')).exit, 0)
     await writeFile(join(folder, 'shared.csv'), `uid,batch\n${uidOf(45)},b`)
     const [minted, held] = [await supply(), await database.hold(locks.imports)]
-    const refused = await runElsewhere('tag', 'import', 'shared.csv', '--mint')
+    const refused = await runElsewhere('tag import shared.csv --mint')
     assert.deepEqual(
       [refused.exit, refused.err],
       [1, 'touchstone: Another import is at work; run this one when it is done.'],
     )
     assert.equal(await supply(), minted)
     await held?.release()
-    const next = await runElsewhere('tag', 'import', 'shared.csv', '--mint')
+    const next = await runElsewhere('tag import shared.csv --mint')
     assert.equal(summary(next), '1 done', next.err)
   })
 
   it('ends where the database may have let another import begin', async () => {
     await write('let-go.csv', 'uid,batch', `${uidOf(46)},b`)
-    const { components } = world
     const hold = () => Promise.resolve({ lost: Promise.resolve(), release: () => Promise.resolve() })
-    const database = { ...components.database, hold }
+    const database = { ...world.components.database, hold }
     const minted = await supply()
-    const runLost = commandsOf({ ...world, components: { ...components, database } })
-    const lost = await runLost('tag', 'import', 'let-go.csv', '--mint')
+    const lost = await commandsOf(world, { database })('tag import let-go.csv --mint')
     assert.equal(lost.exit, 1)
     assert.match(lost.err, /ended early: the connection to the database was lost; run it again to go on\.$/)
     assert.equal(await supply(), minted)
-    assert.equal(summary(await run('tag', 'import', 'let-go.csv', '--mint')), '1 done')
+    assert.equal(summary(await run('tag import let-go.csv --mint')), '1 done')
   })
 
   it('stores the text that rows share once, however many groups of rows there are', async () => {
@@ -340,8 +328,7 @@ describe('touchstone tag import', () => {
         return components.metadata.put(canonical)
       },
     }
-    const runCounted = commandsOf({ ...world, components: { ...components, metadata } })
-    assert.equal(summary(await runCounted('tag', 'import', 'model.csv', '--mint')), '201 done')
+    assert.equal(summary(await commandsOf(world, { metadata })('tag import model.csv --mint')), '201 done')
     assert.equal(puts, 1)
   })
 
@@ -350,7 +337,7 @@ describe('touchstone tag import', () => {
     const row = (name: string, brand = 'Maison') => `${uidOf(47)},9520001000010,T-1,${name},${brand},`
     const importRow = async (text: string, ...more: string[]) => {
       await write('texts.csv', 'uid,gtin,serial,name,brand,size', text)
-      const ran = await run('tag', 'import', 'texts.csv', ...flags, ...more)
+      const ran = await run('tag import texts.csv', ...flags, ...more)
       return [ran.exit, summary(ran), (await report('texts.csv'))[0]?.split(',').slice(5).join(',')] as const
     }
     assert.deepEqual(await importRow(row('Skarf')), [0, '1 done', 'done,"minted, bound, registered"'])
@@ -359,7 +346,7 @@ describe('touchstone tag import', () => {
       `refused,"Column ${columns}: Asset ${id} has other text on chain, which an import leaves as it is. Change it with touchstone asset metadata ${id}, or correct the row."`
     assert.deepEqual(await importRow(row('Scarf'), '--dry-run'), [1, '1 refused', reason('name')])
     assert.deepEqual(await importRow(row('Scarf', 'Orvelle')), [1, '1 refused', reason('name, brand')])
-    await ok('asset', 'metadata', id, '--name', 'Scarf', '--size', '90 cm')
+    await ok(`asset metadata ${id} --name Scarf --size`, '90 cm')
     assert.deepEqual(await importRow(row('Scarf'), '--activate'), [0, '1 done', 'done,activated'])
     assert.deepEqual(await importRow(row('Scarf')), [0, '1 unchanged', 'unchanged,'])
     await world.components.database.query("delete from metadata where body like '%90 cm%'") // the hash is enough
@@ -372,26 +359,24 @@ describe('touchstone tag import', () => {
     )
     const bare = String(await world.mint())
     await write('bare.csv', 'uid,batch,tokenId,name', `${uidOf(48)},b,${bare},Scarf`)
-    assert.equal(summary(await run('tag', 'import', 'bare.csv', '--bind')), '1 refused')
+    assert.equal(summary(await run('tag import bare.csv --bind')), '1 refused')
     assert.match((await report('bare.csv'))[0] ?? '', /Column name: Asset \d+ has other text on chain/)
   })
 
   it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {
     const before = await supply()
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)
-    const { contract, components } = world
-    const { operations } = components
-    const chain = { rpc: world.rpc, contract, chainId: 84532, local: true }
-    const writer = createWriter({ ...chain, keys, operations, log: createLog(() => {}), receiptWaitMs: 500 })
-    const runImpatiently = commandsOf({ ...world, components: { ...components, writer } })
+    const { rpc, contract, components } = world
+    const chain = { rpc, contract, chainId: 84532, local: true, operations: components.operations }
+    const writer = createWriter({ ...chain, keys, log: createLog(() => {}), receiptWaitMs: 500 })
     await world.rpc('evm_setAutomine', [false])
-    const first = await runImpatiently('tag', 'import', 'slow.csv', '--mint')
+    const first = await commandsOf(world, { writer })('tag import slow.csv --mint')
     assert.equal(summary(first), '1 pending')
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`, `${uidOf(51)},b`)
     await writer.close()
     await world.rpc('anvil_mine', ['0x1'])
     await world.rpc('evm_setAutomine', [true])
-    assert.equal(summary(await run('tag', 'import', 'slow.csv', '--mint')), '2 done')
+    assert.equal(summary(await run('tag import slow.csv --mint')), '2 done')
     assert.equal(await supply(), before + 2)
   })
 
@@ -399,11 +384,11 @@ describe('touchstone tag import', () => {
     const before = await supply()
     await write('gone.csv', 'uid,batch', ...Array.from({ length: 40 }, (_, n) => `${uidOf(60 + n)},b`))
     rpc.set('rpc-error')
-    const gone = await run('tag', 'import', 'gone.csv', '--mint', '--bind')
+    const gone = await run('tag import gone.csv --mint --bind')
     assert.deepEqual([gone.exit, summary(gone)], [1, '40 failed'])
     assert.match(gone.err, /ended early: the chain does not answer; run it again to go on\.$/)
     rpc.set('none')
-    const back = await run('tag', 'import', 'gone.csv', '--mint', '--bind')
+    const back = await run('tag import gone.csv --mint --bind')
     assert.equal(summary(back), '40 done', back.out)
     assert.equal(await supply(), before + 40)
   })

@@ -1,10 +1,8 @@
 /** `touchstone payments …`: what the gateway sold, listed, shown, summed and exported (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { readConfig } from '../../../src/app/config/config.ts'
-import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { createBook } from '../../../src/payments/book.ts'
-import { assertionsOf, captureIo, commandsOf } from '../../support/processes/cli.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const [alice, bob] = [`0x${'a1'.repeat(20)}`, `0x${'b0'.repeat(20)}`]
@@ -56,10 +54,10 @@ describe('touchstone payments', () => {
     amount_usdc: string
     gas_wei: string | null
   }
-  const listed = async (...argv: string[]) => JSON.parse(await ok('payments', 'list', '--json', ...argv)) as Listed[]
+  const listed = async (...argv: string[]) => JSON.parse(await ok('payments list --json', ...argv)) as Listed[]
 
   it('lists pending payments, then the newest, in columns and without proofs', async () => {
-    const lines = (await ok('payments', 'list', '--limit', '3')).split('\n')
+    const lines = (await ok('payments list --limit 3')).split('\n')
     assert.match(lines[0] ?? '', /^time +outcome +payer +nonce +asset +USDC +gas \(ETH\) +transaction or reason$/)
     assert.match(lines[1] ?? '', new RegExp(`^2025-01-01T00:00:00Z +pending +${alice} +0xf{64} +0\\.010000$`))
     assert.match(
@@ -86,43 +84,43 @@ describe('touchstone payments', () => {
     for (const name of ['list', 'report', 'export'])
       for (const until of ['2025-12-30', '2025-12-31'])
         assert.match(
-          await refused('payments', name, '--since', '2025-12-31', '--until', until),
+          await refused(`payments ${name} --since 2025-12-31 --until`, until),
           /^--until is the day, or moment, before which to stop: give one after --since\.$/,
         )
   })
 
   it('shows one payment by payer and nonce, or those of a transaction', async () => {
-    const shown = await ok('payments', 'show', bob, hash(3))
+    const shown = await ok(`payments show ${bob} ${hash(3)}`)
     assert.match(shown, /^time +2025-12-31T20:30:00\.000000Z\noutcome +settled\n/)
     assert.match(shown, /^asset +8\nUSDC +0\.010000$/m)
     assert.match(shown, /^gas +0\.000050000 ETH$/m)
-    const both = JSON.parse(await ok('payments', 'show', hash(4), '--json')) as Listed[]
+    const both = JSON.parse(await ok(`payments show ${hash(4)} --json`)) as Listed[]
     assert.deepEqual(
       both.map(({ nonce }) => nonce),
       [8, 9].map(hash),
     )
-    assert.match(await refused('payments', 'show', alice, hash(3)), /^There is no such payment/)
-    assert.match(await refused('payments', 'show', '0x12'), /A hash is 0x and 64 hex digits/)
-    assert.match(await refused('payments', 'show', alice), /^Give a payer with a nonce/)
+    assert.match(await refused(`payments show ${alice} ${hash(3)}`), /^There is no such payment/)
+    assert.match(await refused('payments show 0x12'), /A hash is 0x and 64 hex digits/)
+    assert.match(await refused(`payments show ${alice}`), /^Give a payer with a nonce/)
   })
 
   it('sums USDC and gas by day, with the gas of transactions without a payment', async () => {
-    const lines = (await ok('payments', 'report', '--since', '2025-12-30')).split('\n')
+    const lines = (await ok('payments report --since 2025-12-30')).split('\n')
     assert.match(lines[0] ?? '', /^day +payments +USDC +gas \(ETH\)$/)
     assert.match(lines[1] ?? '', /^2025-12-30 +24 +0\.210000 +0\.001200000$/)
     assert.match(lines[2] ?? '', /^2025-12-31 +24 +0\.210000 +0\.001200000$/)
     assert.match(lines[3] ?? '', /^total +48 +0\.420000 +0\.002400000$/)
     type Sum = { outcome: string; payments: number; usdc: string; gas_wei: string }
-    const sums = JSON.parse(await ok('payments', 'report', '--by', 'outcome', '--format', 'json')) as Sum[]
+    const sums = JSON.parse(await ok('payments report --by outcome --format json')) as Sum[]
     assert.deepEqual(sums, [
       { outcome: 'settled', payments: 2_100, usdc: '21.000000', gas_wei: String(2_100n * 50_000n * 10n ** 9n) },
       { outcome: 'rejected', payments: 300, usdc: '0.000000', gas_wei: String(300n * 50_000n * 10n ** 9n) },
       { outcome: '–', payments: 0, usdc: '0.000000', gas_wei: String(100_000n * 10n ** 9n) },
     ])
-    const byPayer = await ok('payments', 'report', '--by', 'payer,asset', '--format', 'csv', '--since', '2025-12-31')
+    const byPayer = await ok('payments report --by payer,asset --format csv --since 2025-12-31')
     assert.equal(byPayer.split('\n')[0], 'payer,asset,payments,usdc,gas_wei')
     assert.equal(byPayer.split('\n').length, 5)
-    assert.match(await refused('payments', 'report', '--by', 'colour'), /day, outcome, payer, asset/)
+    assert.match(await refused('payments report --by colour'), /day, outcome, payer, asset/)
   })
 
   it('sums the same by hours, as it does on days with many payments', async () => {
@@ -141,7 +139,7 @@ describe('touchstone payments', () => {
   })
 
   it('exports every payment that ended once, oldest first, in CSV and JSON', async () => {
-    const lines = (await ok('payments', 'export')).split('\n')
+    const lines = (await ok('payments export')).split('\n')
     assert.equal(
       lines[0],
       'time,outcome,payer,nonce,asset_id,amount_usdc,transaction,block,reason,gas_wei,kind,channel',
@@ -151,35 +149,28 @@ describe('touchstone payments', () => {
       nonces,
       Array.from({ length: sales }, (_, n) => hash(sales - 1 - n)),
     )
-    const rows = JSON.parse(await ok('payments', 'export', '--format', 'json', '--outcome', 'settled')) as Listed[]
+    const rows = JSON.parse(await ok('payments export --format json --outcome settled')) as Listed[]
     assert.deepEqual([rows.length, rows[0]?.nonce, rows[0]?.gas_wei], [2_100, hash(2_399), '50000000000000'])
-    assert.deepEqual(JSON.parse(await ok('payments', 'export', '--format', 'json', '--since', '2026-01-01')), [])
+    assert.deepEqual(JSON.parse(await ok('payments export --format json --since 2026-01-01')), [])
   })
 
   it('waits for its reader page by page', async () => {
     let [waiting, printed] = [0, 0]
-    const command = await commandRunner({ config: readConfig(world.settings), service: world })
     const counts: number[] = []
-    const exit = await command(['payments', 'export'], {
-      out: () => void (printed += 1),
-      err: assert.fail,
-      cwd: '/',
-      signal: new AbortController().signal,
-      drained: async () => {
-        waiting += 1
-        counts.push(printed)
-      },
-    })
+    const drained = async () => {
+      waiting += 1
+      counts.push(printed)
+    }
+    const own = { out: () => void (printed += 1), err: assert.fail, drained }
+    const { exit } = await commandsOf(world, {}, own)('payments export')
     assert.deepEqual([exit, waiting, counts], [0, 3, [1_001, 2_001, 2_401]])
   })
 
   it('says when nothing is there, and exports neither what has not ended nor a part', async () => {
-    assert.equal(await ok('payments', 'list', '--since', '2030-01-01'), 'There is no such payment.')
-    assert.match(await refused('payments', 'export', '--outcome', 'pending'), /^Pending payments have not ended/)
-    const { io, ran } = captureIo('/')
-    const command = await commandRunner({ config: readConfig(world.settings), service: world })
-    const exit = await command(['payments', 'export'], { ...io, signal: AbortSignal.abort() })
-    assert.match(ran(exit).err, /The export was interrupted before it was complete\. Repeat the command\.$/)
+    assert.equal(await ok('payments list --since 2030-01-01'), 'There is no such payment.')
+    assert.match(await refused('payments export --outcome pending'), /^Pending payments have not ended/)
+    const { exit, err } = await commandsOf(world, {}, { signal: AbortSignal.abort() })('payments export')
+    assert.match(err, /The export was interrupted before it was complete\. Repeat the command\.$/)
     assert.equal(exit, 1)
   })
 
@@ -195,16 +186,14 @@ describe('touchstone payments', () => {
          select ${bytes(id, 32)}, 84532, decode('036cbd53842c5426634e7929541ec2318f3dcf7e', 'hex'), a, a, a, a, 86400,
            ${bytes('00', 32)}, ${balance}, ${claimed}, 0, 1, ${charged}, now() - interval '90 seconds' from (select ${bytes('a1', 20)} a) b`,
       )
-    const { oldest_unclaimed_seconds: seconds, ...figures } = JSON.parse(
-      await ok('payments', 'channels', '--json'),
-    ) as {
+    const { oldest_unclaimed_seconds: seconds, ...figures } = JSON.parse(await ok('payments channels --json')) as {
       oldest_unclaimed_seconds: number
     }
     const money = { deposits_usdc: '0.850000', unclaimed_usdc: '0.200000', uncovered_usdc: '0.010000' }
     assert.deepEqual(figures, { channels: 2, ...money })
     assert.ok(seconds >= 90)
     assert.match(
-      await ok('payments', 'channels'),
+      await ok('payments channels'),
       /^channels +2\ndeposits_usdc +0\.850000\n[^]*\noldest_unclaimed_seconds +\d+$/,
     )
   })

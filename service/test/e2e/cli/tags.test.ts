@@ -7,11 +7,10 @@ import { after, before, describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
-import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { writeTags } from '../../../src/cli/tag/write/write.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
-import { assertionsOf, captureIo, commandsOf } from '../../support/processes/cli.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { createChip } from '../../support/tap/chip.ts'
 import { readerWith, tapOf } from '../../support/tap/reader.ts'
 import { parametersOf, newUid } from '../../support/tap/tags.ts'
@@ -36,52 +35,42 @@ describe('touchstone tag', () => {
   const { ok, refused } = assertionsOf(run)
 
   const batchesOf = async () =>
-    (JSON.parse(await ok('tag', 'batch', 'list', '--json')) as { id: string; status: string; macInput: string }[]).map(
+    (JSON.parse(await ok('tag batch list --json')) as { id: string; status: string; macInput: string }[]).map(
       ({ id, status, macInput }) => `${id} ${status} ${macInput}`,
     )
 
+  const tap = () => ok(`tag emulate --batch watches --uid ${uid} --tap`)
+
   it('makes batches and lists them, without their keys', async () => {
-    assert.match(await ok('tag', 'batch', 'list'), /There is no batch yet/)
-    await ok('tag', 'batch', 'create', 'watches', '--demo')
-    await ok(
-      'tag',
-      'batch',
-      'create',
-      'coats',
-      '--demo',
-      '--mac-input',
-      'picc',
-      '--epoch',
-      '3',
-      '--system-id',
-      'brennhof',
-    )
+    assert.match(await ok('tag batch list'), /There is no batch yet/)
+    await ok('tag batch create watches --demo')
+    await ok('tag batch create coats --demo --mac-input picc --epoch 3 --system-id brennhof')
     assert.deepEqual(await batchesOf(), ['watches active empty', 'coats active picc'])
-    assert.match(await refused('tag', 'batch', 'create', 'coats'), /A batch named coats exists already/)
-    assert.match(await refused('tag', 'batch', 'create', 'long', '--system-id', 'x'.repeat(17)), /1 to 16 ASCII/)
+    assert.match(await refused('tag batch create coats'), /A batch named coats exists already/)
+    assert.match(await refused('tag batch create long --system-id', 'x'.repeat(17)), /1 to 16 ASCII/)
   })
 
   it('closes the former epoch of a tag that got a batch of a higher one', async () => {
-    const tag = ['--uid', '04A1B2C3D4E5AA', '--tap', '--batch']
-    const unused = await ok('tag', 'emulate', ...tag, 'watches')
-    await ok('tag', 'verify', await ok('tag', 'emulate', ...tag, 'coats')).catch(() => {})
-    assert.match(await refused('tag', 'emulate', ...tag, 'watches'), /belongs to batch coats now/)
-    assert.match((await run('tag', 'verify', unused)).out, /^not verified: replayed/)
+    const tag = 'tag emulate --uid 04A1B2C3D4E5AA --tap --batch'
+    const unused = await ok(tag, 'watches')
+    await ok('tag verify', await ok(tag, 'coats')).catch(() => {})
+    assert.match(await refused(tag, 'watches'), /belongs to batch coats now/)
+    assert.match((await run('tag verify', unused)).out, /^not verified: replayed/)
   })
 
   it('emulates a tag that counts on, and whose every address verifies once', async () => {
-    await ok('asset', 'mint', '--name', 'Harrow 38')
-    await ok('asset', 'bind', '1', '--uid', uid, '--batch', 'watches')
+    await ok('asset mint --name', 'Harrow 38')
+    await ok(`asset bind 1 --uid ${uid} --batch watches`)
     for (const expected of [1, 2]) {
-      const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+      const url = await tap()
       const answer = (await (await fetch(url)).json()) as Record<string, unknown>
       assert.deepEqual([answer['verified'], answer['tapCounter']], [true, expected])
     }
-    const three = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--count', '3')
+    const three = await ok(`tag emulate --batch watches --uid ${uid} --count 3`)
     assert.equal(new Set(three.split('\n')).size, 3)
-    assert.match(await refused('tag', 'emulate'), /Give --tap/)
-    assert.match(await refused('tag', 'emulate', '--tap', '--batch', 'watches'), /belong together/)
-    assert.match(await refused('tag', 'emulate', '--tap'), /There is no demo product here/)
+    assert.match(await refused('tag emulate'), /Give --tap/)
+    assert.match(await refused('tag emulate --tap --batch watches'), /belong together/)
+    assert.match(await refused('tag emulate --tap'), /There is no demo product here/)
   })
 
   it('prints templates for a host, an item and an address of one’s own, and each verifies', async () => {
@@ -90,7 +79,7 @@ describe('touchstone tag', () => {
       ['--url', 'https://example.com/api/verify?b=7&picc={picc}&cmac={cmac}'],
     ]
     for (const [option = '', value = ''] of addresses) {
-      const template = JSON.parse(await ok('tag', 'template', option, value, '--json')) as {
+      const template = JSON.parse(await ok('tag template', option, value, '--json')) as {
         settings: string
         ndef: string
       }
@@ -99,33 +88,21 @@ describe('touchstone tag', () => {
         ['watches', '04A1B2C3D4E500'],
         ['coats', '04A1B2C3D4E501'],
       ]) {
-        const url = await ok('tag', 'emulate', '--batch', batch, '--uid', name, option, value, '--tap')
+        const url = await ok(`tag emulate --batch ${batch} --uid ${name}`, option, value, '--tap')
         const path = option === '--host' ? '/tap' : '/api/verify'
         assert.ok(url.startsWith(`${world.url}${path}?`), url)
         const answer = await world.get(`/api/verify${new URL(url).search}`)
         assert.equal(((await answer.json()) as { reason: string }).reason, 'unbound')
       }
     }
-    const item = await ok(
-      'tag',
-      'template',
-      '--host',
-      'v.example',
-      '--item',
-      '9520001000010/A/7',
-      '--mac-input',
-      'picc',
-    )
+    const item = await ok('tag template --host v.example --item 9520001000010/A/7 --mac-input picc')
     assert.match(item, /^url +https:\/\/v\.example\/01\/09520001000010\/21\/A%2F7\?picc=0{32}&cmac=0{16}$/m)
     assert.match(item, /^picc offset +(\d+)\nmac input offset +\1$/m)
-    assert.match(await refused('tag', 'template'), /Give the address/)
-    assert.match(await refused('tag', 'template', '--item', '1/2'), /--item needs --host/)
-    assert.match(await refused('tag', 'template', '--host', 'Not A Host'), /host name in lower case/)
-    assert.match(
-      await refused('tag', 'template', '--host', 'a.example', '--item', '9520001000011/A'),
-      /right check digit/,
-    )
-    assert.match(await refused('tag', 'template', '--url', 'http://a.example/?picc={picc}&cmac={cmac}'), /https/)
+    assert.match(await refused('tag template'), /Give the address/)
+    assert.match(await refused('tag template --item 1/2'), /--item needs --host/)
+    assert.match(await refused('tag template --host', 'Not A Host'), /host name in lower case/)
+    assert.match(await refused('tag template --host a.example --item 9520001000011/A'), /right check digit/)
+    assert.match(await refused('tag template --url http://a.example/?picc={picc}&cmac={cmac}'), /https/)
   })
 
   it('gives keys only when asked, only into a new file that its owner alone can read', async () => {
@@ -134,96 +111,89 @@ describe('touchstone tag', () => {
     const secrets = (await deriveTagKeys(record, Uint8Array.from(Buffer.from(uid, 'hex')), { app: appMaster })).map(
       toHex,
     )
-    const keys = ['tag', 'keys', '--batch', 'watches', '--uid', `${uid},04:a1:b2:c3:d4:e5:f7`, '--host', 'v.example']
+    const keys = `tag keys --batch watches --uid ${uid},04:a1:b2:c3:d4:e5:f7 --host v.example`
     for (const format of ['json', 'csv', 'gototags', 'apdu']) {
-      const shown = await ok(...keys, '--format', format)
+      const shown = await ok(`${keys} --format ${format}`)
       for (const secret of secrets) assert.ok(!shown.includes(secret))
-      const said = await ok(...keys, '--format', format, '--reveal', '--out', `keys.${format}`)
+      const said = await ok(`${keys} --format ${format} --reveal --out keys.${format}`)
       assert.match(said, /^2 tags in .*, keys included: remove it when the tags are made\.$/)
       const path = join(world.settings.DATA_DIR, `keys.${format}`)
       const text = await readFile(path, 'utf8')
       for (const secret of secrets) assert.ok(text.includes(secret), format)
       assert.equal((await stat(path)).mode & 0o777, 0o600)
     }
-    assert.match(await refused(...keys, '--reveal', '--out', 'keys.json'), /exists already/)
-    assert.match(await refused(...keys, '--reveal'), /Keys are not shown on a screen/)
-    assert.match(await refused(...keys, '--epoch', '1'), /has epoch 0; .*--epoch 1/)
-    assert.match(await refused('tag', 'keys', '--batch', 'none', '--uid', uid, '--host', 'v.example'), /named none/)
+    assert.match(await refused(`${keys} --reveal --out keys.json`), /exists already/)
+    assert.match(await refused(`${keys} --reveal`), /Keys are not shown on a screen/)
+    assert.match(await refused(`${keys} --epoch 1`), /has epoch 0; .*--epoch 1/)
+    assert.match(await refused(`tag keys --batch none --uid ${uid} --host v.example`), /named none/)
   })
 
   it('verifies in process, which uses the tap up, and says why a tap does not', async () => {
-    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    assert.match(await ok('tag', 'verify', url), /^verified {3}yes.*\nasset {6}1 {2}\(as its issuer says: Harrow 38\)/)
-    assert.match(await ok('tag', 'verify', url), /\(the same tap again\)/)
+    const url = await tap()
+    assert.match(await ok('tag verify', url), /^verified {3}yes.*\nasset {6}1 {2}\(as its issuer says: Harrow 38\)/)
+    assert.match(await ok('tag verify', url), /\(the same tap again\)/)
     const altered = url.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
-    assert.deepEqual(await run('tag', 'verify', altered), {
+    assert.deepEqual(await run('tag verify', altered), {
       exit: 1,
       out: 'not verified: counterfeit (bad_cmac); touchstone tag doctor says more.',
       err: '',
     })
     assert.match(
-      (await run('tag', 'verify', 'https://a.example/?picc=00')).out,
+      (await run('tag verify https://a.example/?picc=00')).out,
       /^not verified: The picc parameter must be 32/,
     )
-    const old = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    await ok('tag', 'verify', await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap'))
-    assert.match((await run('tag', 'verify', old)).out, /^not verified: replayed/)
-    assert.deepEqual(JSON.parse((await run('tag', 'verify', old, '--json')).out), {
+    const old = await tap()
+    await ok('tag verify', await tap())
+    assert.match((await run('tag verify', old)).out, /^not verified: replayed/)
+    assert.deepEqual(JSON.parse((await run('tag verify', old, '--json')).out), {
       verified: false,
       reason: 'replayed',
     })
-    const next = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--count', '2', '--json')
+    const next = await ok(`tag emulate --batch watches --uid ${uid} --count 2 --json`)
     const { urls } = JSON.parse(next) as { urls: string[] }
-    const { verdict, ...shown } = JSON.parse(await ok('tag', 'verify', urls[1] ?? '', '--json')) as Record<
-      string,
-      unknown
-    >
+    const { verdict, ...shown } = JSON.parse(await ok('tag verify', urls[1] ?? '', '--json')) as Record<string, unknown>
     const { counter } = JSON.parse(next) as { counter: number }
     assert.deepEqual(shown, { verified: true, uid, tapCounter: counter, fresh: true })
     assert.equal((verdict as { token_id: string }).token_id, '1')
   })
 
   it('finds what is wrong with an address, without using it up', async () => {
-    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    assert.match(await ok('tag', 'doctor', url), /^Nothing is wrong .*\n {2}host +\S+\n {2}uid +04A1B2C3D4E5F6\n/)
-    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
+    const url = await tap()
+    assert.match(await ok('tag doctor', url), /^Nothing is wrong .*\n {2}host +\S+\n {2}uid +04A1B2C3D4E5F6\n/)
+    assert.match(await ok('tag verify', url), /^verified {3}yes/)
     const { picc, cmac } = parametersOf(url)
     const eaten = `https://a.example/api/verify?picc=${picc}mac=${cmac}`
-    assert.match((await run('tag', 'doctor', eaten)).out, /30 characters instead of 32/)
-    assert.equal((await run('tag', 'doctor', eaten)).exit, 1)
+    assert.match((await run('tag doctor', eaten)).out, /30 characters instead of 32/)
+    assert.equal((await run('tag doctor', eaten)).exit, 1)
   })
 
   it('revokes a batch at once and for good, unless the revocation is lifted', async () => {
-    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    assert.match(await ok('tag', 'batch', 'retire', 'watches'), /go on verifying/)
-    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
-    assert.match(await ok('tag', 'batch', 'revoke', 'watches'), /counterfeit/)
-    assert.match((await run('tag', 'verify', url)).out, /counterfeit \(revoked_batch\)/)
-    assert.match(await refused('tag', 'batch', 'retire', 'watches'), /--lift-revocation/)
-    await ok('tag', 'batch', 'retire', 'watches', '--lift-revocation')
-    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
-    assert.match(await ok('tag', 'batch', 'retire', 'watches'), /is retired already/)
-    assert.match(await refused('tag', 'batch', 'revoke', 'none'), /There is no batch named none/)
+    const url = await tap()
+    assert.match(await ok('tag batch retire watches'), /go on verifying/)
+    assert.match(await ok('tag verify', url), /^verified {3}yes/)
+    assert.match(await ok('tag batch revoke watches'), /counterfeit/)
+    assert.match((await run('tag verify', url)).out, /counterfeit \(revoked_batch\)/)
+    assert.match(await refused('tag batch retire watches'), /--lift-revocation/)
+    await ok('tag batch retire watches --lift-revocation')
+    assert.match(await ok('tag verify', url), /^verified {3}yes/)
+    assert.match(await ok('tag batch retire watches'), /is retired already/)
+    assert.match(await refused('tag batch revoke none'), /There is no batch named none/)
   })
 
   it('does not take back a revocation of the same moment', async () => {
-    await ok('tag', 'batch', 'create', 'raced', '--demo')
-    const { components } = world
-    const { tags, tagKeys } = components
+    await ok('tag batch create raced --demo')
+    const { tags, tagKeys } = world.components
     let isRevoked = false
     /** Another operator revokes the batch as soon as the command has read it. */
     const batch: typeof tags.batch = async (id) => {
       const found = await tags.batch(id)
       if (!isRevoked) {
         isRevoked = true
-        await ok('tag', 'batch', 'revoke', id)
+        await ok(`tag batch revoke ${id}`)
       }
       return found
     }
-    const service = { ...world, components: { ...components, tags: { ...tags, batch } } }
-    const config = readConfig(world.settings)
-    const { io, ran } = captureIo(world.settings.DATA_DIR)
-    const { exit, err } = ran(await (await commandRunner({ config, service }))(['tag', 'batch', 'retire', 'raced'], io))
+    const { exit, err } = await commandsOf(world, { tags: { ...tags, batch } })('tag batch retire raced')
     assert.equal(exit, 1)
     assert.match(err, /Batch raced is revoked; with --lift-revocation/)
     assert.ok((await batchesOf()).includes('raced revoked empty'))
@@ -250,7 +220,7 @@ describe('touchstone tag write', () => {
   const said: string[] = []
   let session: Session
   before(async () => {
-    await inWorld('tag', 'batch', 'create', 'b')
+    await inWorld('tag batch create b')
     const io = { out: (line: string) => void said.push(line), err: (line: string) => void said.push(line) }
     session = {
       ...sessionBase(readConfig(world.settings), world.url, { store: world.components, chain: world.components }),
@@ -274,7 +244,7 @@ describe('touchstone tag write', () => {
       assert.equal(tag?.batchId, 'b')
       assert.ok((tag?.lastCounter ?? 0) >= 1)
       const shown = tapOf(chips[index] ?? assert.fail())
-      assert.match((await inWorld('tag', 'verify', shown)).out, /^genuine, but not bound to an item/)
+      assert.match((await inWorld('tag verify', shown)).out, /^genuine, but not bound to an item/)
     }
     assert.deepEqual(await journals(), [])
   })
@@ -309,7 +279,7 @@ describe('touchstone tag write', () => {
     const changed = chip.keys().filter((key) => !/^0+$/.test(key))
     assert.ok(changed.length > 0)
     for (const key of changed) assert.ok(!text.includes(key))
-    await inWorld('tag', 'batch', 'create', 'other')
+    await inWorld('tag batch create other')
     await assert.rejects(
       writeTags(session, { url: address, batch: 'other', count: 1 }, readerWith([{ chip }])),
       /was begun for batch b and https:.*; finish it with these\./,
@@ -368,12 +338,12 @@ describe('touchstone tag write', () => {
     assert.equal(failed.length, 2)
     assert.equal(said.at(-1), '2 of 2 tags written, 2 tries failed.')
     assert.ok(one.failures() + two.failures() <= 2)
-    for (const chip of [one, two]) assert.match((await inWorld('tag', 'verify', tapOf(chip))).out, /^genuine/)
+    for (const chip of [one, two]) assert.match((await inWorld('tag verify', tapOf(chip))).out, /^genuine/)
   })
 
   it('says why a chip is not registered, and keeps its journal; a broken reader ends the run', async () => {
     const uid = newUid()
-    await inWorld('tag', 'batch', 'create', 'beside')
+    await inWorld('tag batch create beside')
     const { tags } = world.components
     const importTag = async () => ({ outcome: 'refused', because: 'other_batch' }) as const
     const store = { ...world.components, tags: { ...tags, importTag } }
@@ -421,13 +391,12 @@ describe('touchstone tag write', () => {
   })
 
   it('says how to get what it needs, and refuses a batch that is closed', async () => {
-    const write = ['tag', 'write', '--batch', 'b', '--host', 'verify.example.com']
-    assert.deepEqual(await inWorld(...write), {
+    assert.deepEqual(await inWorld('tag write --batch b --host verify.example.com'), {
       exit: 1,
       out: '',
       err: 'touchstone: Writing tags needs a PC/SC reader and its package: npm install --no-save nfc-pcsc',
     })
-    await inWorld('tag', 'batch', 'retire', 'b')
+    await inWorld('tag batch retire b')
     await assert.rejects(writeTags(session, { url: address, batch: 'b', count: 1 }, readerWith([])), /is not active/)
   })
 })

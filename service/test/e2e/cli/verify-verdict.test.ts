@@ -1,12 +1,11 @@
 /** `touchstone verify` as a process: what it takes for a yes, and what its exit codes mean. */
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { recordSlot, type Hex, type ProofBundle, type Verdict } from '@touchstone/verdict'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { serve, type Served } from '../../support/http.ts'
 import { touchstone, type Ran, warmProgram } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -20,14 +19,14 @@ describe('touchstone verify', () => {
   let verdict: Verdict
   let bundle: ProofBundle
   let metadata: string
-  const served = new Map<string, unknown>()
-  const server = createServer((request, response) => {
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(served.get(request.url ?? '')))
-  })
+  const bodies = new Map<string, unknown>()
+  let server: Served
 
   before(async () => {
     world = await startWorld({ env: { PROOF_BUNDLE: 'on' } })
-    server.listen(0, '127.0.0.1')
+    server = await serve((request, response) => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(bodies.get(request.url ?? '')))
+    })
     const tokenId = await world.mint({ name: 'Jacket', brand: 'Nord' })
     url = `${world.url}/api/asset/${tokenId}`
     verdict = (await (await fetch(url)).json()) as Verdict
@@ -38,7 +37,7 @@ describe('touchstone verify', () => {
     warm = warmProgram(world.settings.DATA_DIR)
   })
   after(async () => {
-    server.close()
+    await server?.close()
     await world.end()
   })
 
@@ -46,12 +45,11 @@ describe('touchstone verify', () => {
   const run = (...args: string[]): Promise<Ran> => warm('verify', ...args)
   const asProcess = (...args: string[]): Promise<Ran> =>
     touchstone(['verify', ...args], {}, world.settings.DATA_DIR).ended
-  const origin = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
   /** Serves a verdict, true or forged, at a URL. */
-  function serve(name: string, verdict: unknown): string {
-    served.set(`/${name}`, verdict)
-    return `${origin()}/${name}`
+  function offer(name: string, verdict: unknown): string {
+    bodies.set(`/${name}`, verdict)
+    return `${server.url}/${name}`
   }
 
   it('exits 0 for a verdict of the pinned contract, by address, by deployment, and with a proof', async () => {
@@ -89,7 +87,7 @@ describe('touchstone verify', () => {
       block_number: Number(block.number),
       block_hash: block.hash,
     }
-    const forged = serve('forged', { ...bare, token_id: '9', owner_commitment: null, chainRef })
+    const forged = offer('forged', { ...bare, token_id: '9', owner_commitment: null, chainRef })
     for (const prove of [[], ['--prove']]) {
       const unpinned = await run(forged, '--rpc', world.chainUrl, ...prove)
       assert.notEqual(unpinned.exit, 0)
@@ -102,8 +100,8 @@ describe('touchstone verify', () => {
   it('exits 1 for a true verdict of another token than the one asked for', async () => {
     const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']
     const paths = ['api/asset/77', 'api/asset/%37%37', 'api/asset/77/?x=1', '?x=1/api/asset/77', 'api/asset/77?x=1']
-    const links = paths.map((path) => serve(path, bundle.verdict))
-    for (const args of [...links.slice(0, 3).map((link) => [link]), ['77', '--base-url', `${origin()}/?x=1`]]) {
+    const links = paths.map((path) => offer(path, bundle.verdict))
+    for (const args of [...links.slice(0, 3).map((link) => [link]), ['77', '--base-url', `${server.url}/?x=1`]]) {
       const { exit, out } = await run(...args, ...trusted)
       assert.equal(exit, 1, args.join(' '))
       assert.match(out, /^ {2}DIFFERS token asked for +\d+ +\(found: 77\)/m)
@@ -117,13 +115,13 @@ describe('touchstone verify', () => {
       ['state', { state: 'CLAIMED' }, 'state'],
     ]
     for (const [name, of, field] of altered) {
-      const link = serve(name, { ...verdict, ...of })
+      const link = offer(name, { ...verdict, ...of })
       const { exit, out } = await run(link, '--rpc', world.chainUrl, '--deployment', 'local')
       assert.equal(exit, 1, name)
       assert.match(out, new RegExp(`^  DIFFERS ${field} `, 'm'))
     }
     const { untrusted: _, ...bare } = verdict
-    const link = serve('bare', bare)
+    const link = offer('bare', bare)
     assert.equal((await run(link, '--rpc', world.chainUrl, '--deployment', 'local')).exit, 0)
     const held = await run(link, '--rpc', world.chainUrl, '--deployment', 'local', '--metadata', metadata)
     assert.equal(held.exit, 1)
@@ -186,7 +184,7 @@ describe('touchstone verify', () => {
 
   it('says that the texts of the minter were not checked, until the metadata is given', async () => {
     const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']
-    const swapped = serve('swapped', {
+    const swapped = offer('swapped', {
       ...verdict,
       untrusted: { ...verdict.untrusted, name: 'A watch of another brand' },
     })
@@ -219,7 +217,7 @@ describe('touchstone verify', () => {
   })
 
   it('exits 2 for a true verdict of two hours ago, which says nothing about now', async () => {
-    const kept = serve('kept', bundle.verdict)
+    const kept = offer('kept', bundle.verdict)
     await world.rpc('evm_increaseTime', [7200])
     await world.rpc('anvil_mine', ['0x1'])
     const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']

@@ -23,7 +23,7 @@ describe('touchstone tag write', () => {
   let session: Session
   before(async () => {
     world = await startWorld()
-    for (const id of ['b', 'other', 'closing']) await commandsOf(world)('tag', 'batch', 'create', id)
+    for (const id of ['b', 'other', 'closing']) await commandsOf(world)(`tag batch create ${id}`)
     session = sessionWith(() => {})
   })
   after(() => world.end())
@@ -128,11 +128,8 @@ describe('touchstone tag write', () => {
     await assert.rejects(write('b'), /Line 2 is of batch other: write its chips with --batch other/)
     await mkdir(`${from}.written.csv`)
     await assert.rejects(write('other'), /The report .*mixed\.csv\.written\.csv cannot be written \(EISDIR\)/)
-    const command = ['tag', 'write', '--from', from, '--batch', 'b', '--host', 'v.example']
-    assert.match(
-      (await commandsOf(world)(...command, '--item', '1/2')).err,
-      /--from has the item of each chip: leave --item out/,
-    )
+    const command = `tag write --from ${from} --batch b --host v.example --item 1/2`
+    assert.match((await commandsOf(world)(command)).err, /--from has the item of each chip: leave --item out/)
   })
 
   it('keeps the lines of two stations that write the chips of one file at once', async () => {

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { clusterSkip, startPostgres } from '../../support/database/postgres-cluster.ts'
 import { testFolder } from '../../support/folder.ts'
+import { serve } from '../../support/http.ts'
 import { read, readCompose, root } from '../../support/processes/deploy.ts'
 import { usualPingLimits } from '../../../src/cli/serve/workers.ts'
 
@@ -33,9 +32,8 @@ describe('the health check of a container', () => {
   const serving = Object.entries(readCompose().services).filter(([, { command }]) => command?.[0] === 'serve')
 
   it('finds a container healthy by the hosts of its role alone', async () => {
-    const server = createServer((_, response) => void response.end()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const port = String((server.address() as AddressInfo).port)
+    const server = await serve((_, response) => void response.end())
+    const port = String(server.port)
     const ports = { verification: 'VERIFICATION_PORT', gateway: 'GATEWAY_PORT', graphql: 'GRAPHQL_PORT' }
     const check = async (env: Record<string, string>) => {
       const child = spawn(process.execPath, [join(root, 'deploy/healthcheck.ts')], { env, stdio: 'ignore' })
@@ -51,7 +49,7 @@ describe('the health check of a container', () => {
         assert.deepEqual([await check({ ...env, [own]: port }), await check(env)], [0, 1], role)
       }
     } finally {
-      server.close()
+      await server.close()
     }
   })
 })

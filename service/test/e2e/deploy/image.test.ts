@@ -3,18 +3,20 @@
  * with everything read-only but /data.
  */
 import assert from 'node:assert/strict'
-import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { tarballName } from '../../../src/domain/release.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
-import { envOf } from '../../support/processes/env.ts'
+import { type Running, watched } from '../../support/processes/cli.ts'
+import { envOf, mintOne } from '../../support/processes/env.ts'
+import { killChildren } from '../../support/processes/kill.ts'
 import { freePort } from '../../support/free-port.ts'
 import { copiedFiles, read, root, stagesOf } from '../../support/processes/deploy.ts'
 import { eventually } from '../../support/wait.ts'
-import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
+import { startWriterWorld } from '../../support/index/writer-world.ts'
 
 const isRoot = process.getuid?.() === 0
 
@@ -22,21 +24,15 @@ describe('the image', { skip: noPostgres }, () => {
   const stages = stagesOf(read('deploy/Dockerfile'))
   const image = stages.at(-1)
   const folder = testFolder()
-  let data: string
-  let chain: WriterWorld
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let running: ChildProcess | undefined
+  const opened = new AsyncDisposableStack()
+  const data = join(folder, 'data')
   let env: Record<string, string>
   before(async () => {
     chmodSync(folder, 0o755)
-    data = join(folder, 'data')
-    chain = await startWriterWorld()
-    database = await openOwnDatabase('migrated')
-    const writer = chain.writerOver(await storeIn(database))
-    const metadataHash = `0x${'0'.repeat(64)}` as const
-    const minted = await writer.write({ kind: 'mint', to: chain.contract, metadataHash }, { idempotencyKey: 'one' })
-    assert.ok(minted.ok)
-    await writer.close()
+    const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
+    const database = opened.use(await openOwnDatabase('migrated'))
+    opened.defer(killChildren)
+    await mintOne(chain, database)
     const [verification, graphql] = [await freePort(), await freePort()]
     env = {
       ...image?.env,
@@ -51,32 +47,26 @@ describe('the image', { skip: noPostgres }, () => {
       TAG_PEPPER: `${'70'.repeat(31)}02`,
     }
   })
-  after(async () => {
-    running?.kill('SIGKILL')
-    await database?.close()
-    await chain?.close()
-  })
+  after(() => opened.disposeAsync())
 
   /** A path of the image, as it is here. */
   const here = (stage: string, path: string) =>
     path.startsWith('/data') ? path.replace('/data', data) : join(folder, stage, path)
 
   /** Runs a command of the image as its user; only `/data` can be written. */
-  function start(command: readonly string[]): ChildProcess {
+  function start(command: readonly string[]): Running {
     const cwd = here('', '/app')
     const [user = '', group = ''] = (image?.user ?? '').split(':')
     const drop = `exec setpriv --reuid ${user} --regid ${group} --clear-groups --no-new-privs --inh-caps=-all -- "$@"`
     const script = `mount --make-rprivate / && mount --bind "$DATA_DIR" "$DATA_DIR" && mount -o remount,bind,ro / && ${drop}`
     const words = isRoot ? ['unshare', '--mount', 'sh', '-c', script, 'sh', ...command] : command
-    return spawn(words[0] ?? '', words.slice(1), { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    return watched(words[0] ?? '', words.slice(1), { cwd, env })
   }
 
   async function run(command: readonly string[]): Promise<{ exit: number | null; said: string }> {
-    const child = start(command)
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    const exit = await new Promise<number | null>((resolve) => child.once('close', resolve))
-    return { exit, said }
+    const { ended, said } = start(command)
+    const { exit } = await ended
+    return { exit, said: said() }
   }
 
   it('is built of what its Dockerfile copies, by what it runs', () => {
@@ -108,14 +98,10 @@ describe('the image', { skip: noPostgres }, () => {
 
   it('starts as its own user on a read-only root, is healthy by its own word, and ends by SIGTERM', async () => {
     assert.equal((await run(image?.healthcheck ?? [])).exit, 1)
-    const service = (running = start(image?.command ?? []))
-    let said = ''
-    for (const stream of [service.stdout, service.stderr])
-      stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    const ended = new Promise<number | null>((resolve) => service.once('exit', resolve))
-    const isHealthy = async () => service.exitCode !== null || (await run(image?.healthcheck ?? [])).exit === 0
-    assert.ok(await eventually(isHealthy), said)
-    assert.equal(service.exitCode, null, said)
+    const { child, said, ended } = start(image?.command ?? [])
+    const isHealthy = async () => child.exitCode !== null || (await run(image?.healthcheck ?? [])).exit === 0
+    assert.ok(await eventually(isHealthy), said())
+    assert.equal(child.exitCode, null, said())
 
     const verdict = await fetch(`http://127.0.0.1:${env['VERIFICATION_PORT']}/api/asset/1`)
     assert.equal(verdict.status, 200)
@@ -130,8 +116,8 @@ describe('the image', { skip: noPostgres }, () => {
     if (isRoot)
       assert.match((await run(['touch', '/app-is-read-only'])).said, /Read-only file system|Permission denied/)
 
-    service.kill('SIGTERM')
-    assert.equal(await ended, 0, said)
+    child.kill('SIGTERM')
+    assert.equal((await ended).exit, 0, said())
   })
 })
 

@@ -45,6 +45,7 @@ const [admin, , , , , , , leaked, successor] = publishedAccounts(9)
 const addressOf = (account: typeof admin) => account?.address ?? '0x'
 
 describe('docs/incidents.md', { skip: noPostgres }, () => {
+  const opened = new AsyncDisposableStack()
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: World
   const folder = testFolder()
@@ -53,24 +54,16 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
   /** A provider between the world and its chain. It replaces each text of the map in every answer. */
   const lies = new Map<string, string>()
   let service: Service | undefined
-  let liar: Awaited<ReturnType<typeof serve>>
 
   before(async () => {
-    database = await openOwnDatabase('migrated')
-    world = await startWorld({
-      env: { DATABASE_URL: database.url },
-      rpcUrl: async (chain) => (liar = await startLiar(chain, lies)).url,
-    })
-    graphql = await graphqlOf(world)
+    database = opened.use(await openOwnDatabase('migrated'))
+    const rpcUrl = async (chain: string) => opened.adopt(await startLiar(chain, lies), (it) => it.close()).url
+    world = opened.adopt(await startWorld({ env: { DATABASE_URL: database.url }, rpcUrl }), (it) => it.end())
+    graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
+    opened.defer(() => service?.close(200))
     item = await (await openItems(world)).bound({ name: 'Satchel' })
   })
-  after(async () => {
-    await service?.close(200)
-    await graphql?.close()
-    await world?.end()
-    await liar?.close()
-    await database?.close()
-  })
+  after(() => opened.disposeAsync())
 
   /** Runs a block as it is printed, with the words that the reader fills in. Returns its output. */
   async function type(title: string, index: number, words: Readonly<Record<string, string>> = {}) {

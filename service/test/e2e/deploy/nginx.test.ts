@@ -31,42 +31,31 @@ const skip = noPostgres || (!hasNginx && process.env['REQUIRE_SERVICES'] !== '1'
 type Answer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }
 
 describe('nginx in front of two instances', { skip }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  const opened = new AsyncDisposableStack()
   let world: World
   let second: Service
   const folder = testFolder()
   let port: number
   let plainPort: number
-  let nginx: ChildProcess
   let graphql: Awaited<ReturnType<typeof graphqlOf>>
   let id: string
   let tap: string
   before(async () => {
-    database = await openOwnDatabase('migrated')
-    const env = {
-      DATABASE_URL: database.url,
-      TRUSTED_PROXIES: '127.0.0.1',
-      RATE_LIMIT_TAP: '8',
-      RATE_LIMIT_ASSET: '100000',
-    }
-    world = await startWorld({ env })
+    const database = opened.use(await openOwnDatabase('migrated'))
+    const limits = { TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_TAP: '8', RATE_LIMIT_ASSET: '100000' }
+    const starting = startWorld({ env: { DATABASE_URL: database.url, ...limits } })
+    world = opened.adopt(await starting, (it) => it.end())
     const silent = createLog(() => {}, 'silent')
-    second = await startService(readConfig(world.settings), silent)
-    graphql = await graphqlOf(world)
+    second = opened.adopt(await startService(readConfig(world.settings), silent), (it) => it.close(200))
+    graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
     tap = await boundTap()
     port = await freePort()
     plainPort = await freePort()
     chmodSync(folder, 0o755)
-    nginx = startNginx()
+    opened.adopt(startNginx(), (it) => void it.kill('SIGTERM')) // its workers would outlive a SIGKILL
     assert.ok(await eventually(async () => (await get('/health').catch(() => null))?.status === 200))
   })
-  after(async () => {
-    nginx?.kill('SIGTERM') // its workers would outlive a SIGKILL
-    await graphql?.close()
-    await second?.close(200)
-    await world?.end()
-    await database?.close()
-  })
+  after(() => opened.disposeAsync())
 
   /** A product with a tag of its own; the path of the tag's next tap. */
   async function boundTap(): Promise<string> {

@@ -6,6 +6,7 @@ import { readServiceManager } from '../../../src/app/config/service-manager.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
+import { noChain } from '../../support/processes/env.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
 import { until } from '../../support/wait.ts'
 
@@ -29,8 +30,7 @@ describe('touchstone serve under systemd', { skip: noServiceManager }, () => {
     await copyEmptyPglite(join(dataDir, 'store'))
     const service = touchstone(['serve', '--only', 'verification'], {
       DATA_DIR: dataDir,
-      CHAIN_RPC_URLS: 'http://127.0.0.1:1',
-      CHAIN_CONTRACT: `0x${'5f'.repeat(20)}`,
+      ...noChain,
       VERIFICATION_PORT: '0',
       NOTIFY_SOCKET: manager.socket,
       WATCHDOG_USEC: '400000',

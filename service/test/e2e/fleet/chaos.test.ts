@@ -3,11 +3,11 @@
  * (docs/operators-handbook.md, «What was broken on purpose»).
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { watched } from '../../support/processes/cli.ts'
 
 const script = fileURLToPath(new URL('../../../../bench/chaos/main.ts', import.meta.url))
 const debian = '/usr/lib/postgresql'
@@ -44,11 +44,10 @@ describe('npm run chaos', { skip }, () => {
   })
 })
 
-function chaos(...args: readonly string[]): Promise<{ exit: number | null; said: string }> {
+async function chaos(...args: readonly string[]): Promise<{ exit: number | null; said: string }> {
   // A plain program, also when a test runner started this one.
   const { NODE_TEST_CONTEXT: _none, ...env } = process.env
-  const child = spawn(process.execPath, [script, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let said = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()))
-  return new Promise((resolve) => child.once('close', (exit) => resolve({ exit, said })))
+  const { ended, said } = watched(process.execPath, [script, ...args], { env })
+  const { exit } = await ended
+  return { exit, said: said() }
 }

@@ -26,6 +26,7 @@ type Verified = { readonly productVerified: { readonly product: { readonly id: s
 type Transferred = { readonly productTransferred: { readonly transfer: { readonly status: string } } }
 
 describe('a fleet of two', { skip: noPostgres }, () => {
+  const opened = new AsyncDisposableStack()
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let a: World
   let b: Service
@@ -36,8 +37,8 @@ describe('a fleet of two', { skip: noPostgres }, () => {
   const lines: string[] = []
 
   before(async () => {
-    database = await openOwnDatabase('migrated')
-    a = await startWorld({
+    database = opened.use(await openOwnDatabase('migrated'))
+    const starting = startWorld({
       env: {
         DATABASE_URL: database.url,
         REDIS_URL: process.env['TEST_REDIS_URL'] ?? 'redis://127.0.0.1:6379',
@@ -48,23 +49,17 @@ describe('a fleet of two', { skip: noPostgres }, () => {
         ATTESTATION_KEY: generatePrivateKey(),
       },
     })
+    a = opened.adopt(await starting, (it) => it.end())
     batch = await demoBatchOf(a, 'fleet')
     await cp(join(a.settings.DATA_DIR, 'keys'), join(folder, 'keys'), { recursive: true })
-    b = await startService(
-      readConfig({ ...a.settings, DATA_DIR: folder }),
-      createLog((line) => lines.push(line), 'debug'),
-    )
-    ofA = await graphqlOf(a)
-    ofB = await graphqlOf({ ...a, ...b })
+    opened.defer(() => keepLog(lines))
+    const log = createLog((line) => lines.push(line), 'debug')
+    const config = readConfig({ ...a.settings, DATA_DIR: folder })
+    b = opened.adopt(await startService(config, log), (it) => it.close(200))
+    ofB = opened.adopt(await graphqlOf({ ...a, ...b }), (it) => it.close())
+    ofA = opened.adopt(await graphqlOf(a), (it) => it.close())
   })
-  after(async () => {
-    keepLog(lines)
-    await ofA?.close()
-    await ofB?.close()
-    await b?.close(200)
-    await a?.end()
-    await database?.close()
-  })
+  after(() => opened.disposeAsync())
 
   /** A new product with a software tag that both know. */
   async function taggedProduct() {

@@ -9,12 +9,12 @@ import { createLog } from '../../../src/lib/log.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
-import { startWriterWorld, type WriterWorld } from '../../support/index/writer-world.ts'
+import { startWriterWorld } from '../../support/index/writer-world.ts'
 import { cli } from '../../support/processes/cli.ts'
 import { envOf } from '../../support/processes/env.ts'
 import { children } from '../../support/processes/kill.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
-import { get } from '../../support/processes/workers.ts'
+import { get, placesOf } from '../../support/processes/workers.ts'
 import { until } from '../../support/wait.ts'
 
 type Line = { event: string; place?: number; worker: number }
@@ -22,8 +22,7 @@ const mostAtStart = 4_800 // a busy machine takes more than a minute to read the
 const pingLimits = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart }
 
 describe('workers that hang', { skip: noPostgres }, () => {
-  let chain: WriterWorld
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  const opened = new AsyncDisposableStack()
   const dataDir = testFolder()
   let workers: Awaited<ReturnType<typeof startWorkers>>
   let [port, metricsPort] = [0, 0]
@@ -31,8 +30,8 @@ describe('workers that hang', { skip: noPostgres }, () => {
   const log = createLog((line) => lines.push(JSON.parse(line) as Line))
 
   before(async () => {
-    chain = await startWriterWorld()
-    database = await openOwnDatabase('migrated')
+    const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
+    const database = opened.use(await openOwnDatabase('migrated'))
     port = await freePort()
     metricsPort = await freePort()
     const env = { ...envOf({ dataDir, database, chain }), VERIFICATION_PORT: String(port), LOG_LEVEL: 'error' }
@@ -42,14 +41,11 @@ describe('workers that hang', { skip: noPostgres }, () => {
         : { ...env, ONLY: 'verification' }
     cluster.setupPrimary({ exec: cli, args: ['serve'], execArgv: [] })
     cluster.on('fork', remember)
-    workers = await startWorkers({ count: 2, envOf: envOfPlace, log, pingLimits })
+    opened.defer(() => void cluster.off('fork', remember))
+    const starting = startWorkers({ count: 2, envOf: envOfPlace, log, pingLimits })
+    workers = opened.adopt(await starting, (it) => it.stop())
   })
-  after(async () => {
-    await workers?.stop()
-    cluster.off('fork', remember)
-    await database?.close()
-    await chain?.close()
-  })
+  after(() => opened.disposeAsync())
 
   let [isNextStopped, isNextPaused] = [false, false]
   const pauseMs = pingLimits.pingEveryMs * (pingLimits.mostUnanswered + 8)
@@ -69,12 +65,7 @@ describe('workers that hang', { skip: noPostgres }, () => {
     this.process.kill('SIGSTOP')
     paused = sleep(pauseMs).then(() => this.process.kill('SIGCONT'))
   }
-  const pids = () => {
-    const places: number[] = []
-    for (const { event, place, worker } of lines)
-      if (event === 'worker serves' && place !== undefined) places[place] = worker
-    return places
-  }
+  const pids = () => placesOf(lines)
   const killed = () =>
     lines.flatMap(({ event, worker }) => (event.startsWith('worker does not answer') ? [worker] : []))
   const isServed = async () => {

@@ -11,7 +11,7 @@ import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { checkKeys } from '../../../src/cli/doctor/keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
+import { openStoreComponents } from '../../../src/app/store.ts'
 import { tagKeyFile } from '../../../src/tap/keys/store.ts'
 import { issuerKeyFile } from '../../../src/passport/signing/issuer.ts'
 import { changeIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
@@ -23,23 +23,15 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let signed: Awaited<ReturnType<typeof openOwnDatabase>>
   const root = testFolder()
-  const opened: (StoreComponents & AsyncDisposable)[] = []
+  const opened = new AsyncDisposableStack()
   before(async () => {
-    database = await openOwnDatabase('migrated')
-    signed = await openOwnDatabase('migrated')
+    database = opened.use(await openOwnDatabase('migrated'))
+    signed = opened.use(await openOwnDatabase('migrated'))
   })
-  after(async () => {
-    for (const parts of opened) await parts[Symbol.asyncDispose]()
-    await database?.close()
-    await signed?.close()
-  })
+  after(() => opened.disposeAsync())
 
   /** An instance with a data folder of this name. */
-  async function open(
-    folder: string,
-    env: Record<string, string> = {},
-    lines: string[] = [],
-  ): Promise<StoreComponents & AsyncDisposable> {
+  async function open(folder: string, env: Record<string, string> = {}, lines: string[] = []) {
     const settings = {
       DATA_DIR: join(root, folder),
       DATABASE_URL: database.url,
@@ -47,12 +39,8 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
       STATION_KEK: `${'73'.repeat(31)}03`,
       ...env,
     }
-    const parts = await openStoreComponents(
-      readConfig(settings),
-      createLog((line) => void lines.push(line)),
-    )
-    opened.push(parts)
-    return parts
+    const log = createLog((line) => void lines.push(line))
+    return opened.use(await openStoreComponents(readConfig(settings), log))
   }
 
   /** A service opens the keys of the issuer at its start. */
@@ -163,9 +151,9 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     const [folder, stationKek] = [join(root, 'of-chips'), `${'73'.repeat(31)}03`]
     const keys = { TAG_KEK: kek, STATION_KEK: stationKek, PASSPORT_SIGNING: 'on' }
     const { ok, refused } = assertionsOf(aloneCommandsOf({ DATA_DIR: folder, DATABASE_URL: own.url, ...keys }, root))
-    assert.match(await ok('tag', 'batch', 'create', 'winter'), /^Batch winter made: /)
+    assert.match(await ok('tag batch create winter'), /^Batch winter made: /)
     assert.deepEqual(await readdir(join(folder, 'keys')), ['tag-keys.json'])
-    assert.match(await refused('issuer', 'list'), /signed with issuer keys that are not in /)
+    assert.match(await refused('issuer list'), /signed with issuer keys that are not in /)
   })
 
   it('of the issuer stop the start of an instance that has others, until the file is copied there; revoked keys are so without it', async () => {

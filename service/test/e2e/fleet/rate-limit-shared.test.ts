@@ -37,35 +37,28 @@ describe('limits that instances share', { skip }, () => {
   let world: World
   let key: string
   let clients = 0
-  const more: { service: Service; lines: string[] }[] = []
+  const opened = new AsyncDisposableStack()
+  const logs: string[][] = []
   before(async () => {
-    database = await openOwnDatabase('migrated')
-    redis = await startRedis()
-    world = await startWorld({ env: { ...limits, DATABASE_URL: database.url, REDIS_URL: redis.url } })
+    database = opened.use(await openOwnDatabase('migrated'))
+    redis = opened.adopt(await startRedis(), (it) => it.kill())
+    const env = { ...limits, DATABASE_URL: database.url, REDIS_URL: redis.url }
+    world = opened.adopt(await startWorld({ env }), (it) => it.end())
     await world.mint()
     const { text, hash } = newApiKey()
     keepSecret(text)
     await world.components.apiKeys.create({ hash, name: 'test', scopes: ['read'] })
     key = text
   })
-  after(async () => {
-    for (const { service, lines } of more) {
-      await service.close(200)
-      keepLog(lines)
-    }
-    await world?.end()
-    await redis?.kill()
-    await database?.close()
-  })
+  after(() => opened.disposeAsync())
 
+  /** Starts another instance, the lines of whose log are the last of `logs`. */
   async function startAnother(env: Record<string, string>): Promise<Service> {
     const lines: string[] = []
-    const service = await startService(
-      readConfig({ ...world.settings, ...env }),
-      createLog((line) => lines.push(line), 'debug'),
-    )
-    more.push({ service, lines })
-    return service
+    logs.push(lines)
+    opened.defer(() => keepLog(lines))
+    const log = createLog((line) => lines.push(line), 'debug')
+    return opened.adopt(await startService(readConfig({ ...world.settings, ...env }), log), (it) => it.close(200))
   }
 
   const newClient = () => `198.18.${(clients += 1) >> 8}.${clients & 255}`
@@ -145,14 +138,8 @@ describe('limits that instances share', { skip }, () => {
     assert.equal((await guess).status, 401)
     const list = ({ urls }: Pick<Service, 'urls'>) =>
       fetch(`${urls.verification}/a2a`, from(client, json({ jsonrpc: '2.0', id: 1, method: 'ListTasks' })))
-    const calls = Array.from({ length: 3 }, (_, id) => {
-      return {
-        jsonrpc: '2.0',
-        id,
-        method: 'tools/call',
-        params: { name: 'verify_asset', arguments: { token_id: '1' } },
-      }
-    })
+    const call = { method: 'tools/call', params: { name: 'verify_asset', arguments: { token_id: '1' } } }
+    const calls = Array.from({ length: 3 }, (_, id) => ({ jsonrpc: '2.0', id, ...call }))
     const batch = ({ urls }: Pick<Service, 'urls'>) => fetch(`${urls.verification}/mcp`, from(client, json(calls)))
     assert.equal((await batch(instances[0])).status === 429, false)
     assert.equal((await letIn(instances, 6, list)).length, 1) // the batch drew three of four
@@ -174,7 +161,7 @@ describe('limits that instances share', { skip }, () => {
     const [held] = await database.query<{ id: string }>('select id from api_key')
     const own = (await Promise.all([1, 2].map(() => startAnother({ REDIS_URL: '' })))) as [Service, Service]
     await holdExactly(own)
-    assert.equal((await metrics(more.at(-1)?.lines ?? []))('touchstone_limit_local_total'), 0)
+    assert.equal((await metrics(logs.at(-1) ?? []))('touchstone_limit_local_total'), 0)
     const rows = await database.query<{ key: string }>('select key from rate_window')
     assert.equal(rows.length, 7)
     for (const row of rows) assert.ok(!row.key.includes('198.18') && !row.key.includes(String(held?.id)), row.key)
@@ -205,12 +192,12 @@ describe('limits that instances share', { skip }, () => {
     assert.equal(warnings().length, 1)
 
     await redis.start()
-    const isShared = async ({ lines }: { lines: readonly string[] }, instance: Pick<Service, 'urls'>) => {
+    const isShared = async (lines: readonly string[], instance: Pick<Service, 'urls'>) => {
       await read(instance, newClient()) // only a request that is not refused asks whether it is back
       return (await metrics(lines))('touchstone_limit_store_up') === 1
     }
-    assert.ok(await eventually(() => isShared(world, world)))
-    assert.ok(await eventually(() => isShared(more.at(-1) ?? { lines: [] }, other)))
+    assert.ok(await eventually(() => isShared(world.lines, world)))
+    assert.ok(await eventually(() => isShared(logs.at(-1) ?? [], other)))
     const another = newClient()
     assert.equal((await letIn([world, other], 200, (instance) => read(instance, another))).length, 60)
     assert.equal((await read(world, client)).status, 429, 'what was used up meanwhile stays so')

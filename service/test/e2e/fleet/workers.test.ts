@@ -5,29 +5,26 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { testFolder } from '../../support/folder.ts'
 import { touchstone } from '../../support/processes/cli.ts'
-import { envOf } from '../../support/processes/env.ts'
+import { envOf, mintOne } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { eventually, until } from '../../support/wait.ts'
+import { killProcess } from '../../support/processes/kill.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
 import { get, startLoad, startWorkers, type Workers } from '../../support/processes/workers.ts'
-import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
+import { startWriterWorld, type WriterWorld } from '../../support/index/writer-world.ts'
 
 describe('several workers', { skip: noPostgres }, () => {
+  const opened = new AsyncDisposableStack()
   let chain: WriterWorld
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
   const dataDir = testFolder()
   let env: Record<string, string>
   let service: Workers
   let manager: Awaited<ReturnType<typeof startServiceManager>> | undefined
   before(async () => {
-    manager = noServiceManager === false ? await startServiceManager() : undefined
-    chain = await startWriterWorld()
-    database = await openOwnDatabase('migrated')
-    const writer = chain.writerOver(await storeIn(database))
-    const metadataHash = `0x${'0'.repeat(64)}` as const
-    const minted = await writer.write({ kind: 'mint', to: chain.contract, metadataHash }, { idempotencyKey: 'one' })
-    assert.ok(minted.ok)
-    await writer.close()
+    manager = noServiceManager === false ? opened.use(await startServiceManager()) : undefined
+    chain = opened.adopt(await startWriterWorld(), (it) => it.close())
+    const database = opened.use(await openOwnDatabase('migrated'))
+    await mintOne(chain, database)
     env = {
       ...envOf({ dataDir, database, chain }),
       VERIFICATION_PORT: '0',
@@ -39,14 +36,9 @@ describe('several workers', { skip: noPostgres }, () => {
       TAG_PEPPER: `${'70'.repeat(31)}02`,
     }
     service = await startWorkers(2, env)
+    opened.defer(() => killProcess(service.child))
   })
-  after(async () => {
-    service?.child.kill('SIGKILL')
-    await service?.ended
-    await database?.close()
-    await chain?.close()
-    await manager?.[Symbol.asyncDispose]()
-  })
+  after(() => opened.disposeAsync())
 
   it('report to systemd once, when all of them serve', { skip: noServiceManager }, async () => {
     await until(() => (manager?.reports().length ?? 0) > 0)
@@ -100,7 +92,7 @@ describe('several workers', { skip: noPostgres }, () => {
 
   it('are replaced one after another by SIGHUP, without a failed request', async () => {
     const before = service.pids()
-    const load = startLoad({ port: port(), path: '/api/asset/1' })
+    const load = startLoad({ port: port(), pathOf: () => '/api/asset/1' })
     assert.ok(await eventually(() => load.answered() > 200))
     service.child.kill('SIGHUP')
     assert.ok(await eventually(() => service.said().includes('every worker replaced')), service.said())
@@ -117,7 +109,7 @@ describe('several workers', { skip: noPostgres }, () => {
 
   it('end by SIGTERM without a failed request, all of them', async () => {
     const pids = service.pids()
-    const load = startLoad({ port: port(), path: '/api/asset/1' })
+    const load = startLoad({ port: port(), pathOf: () => '/api/asset/1' })
     assert.ok(await eventually(() => load.answered() > 200))
     service.child.kill('SIGTERM')
     assert.equal((await service.ended).exit, 0)

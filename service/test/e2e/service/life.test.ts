@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { hosts } from '../../../src/app/hosts.ts'
 import { openLimits } from '../../../src/app/limits.ts'
@@ -16,10 +14,11 @@ import { createLog } from '../../../src/lib/log.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
+import { cli, inherited, touchstone, untilSaid } from '../../support/processes/cli.ts'
+import { startLoad } from '../../support/processes/workers.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
-const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 const quiet = createLog(() => {}, 'silent')
 const opened = new AsyncDisposableStack()
 let world: World
@@ -140,52 +139,19 @@ it('ends the subscription of an A2A client when it stops, and does not wait for 
 it('fails no accepted request, and ends while clients keep asking', async () => {
   const dataDir = testFolder()
   await copyEmptyPglite(join(dataDir, 'store'))
-  const child = spawn(process.execPath, [cli, 'serve'], {
-    env: { ...process.env, ...world.settings, DATA_DIR: dataDir },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  const port = await new Promise<number>((resolve) => {
-    child.stdout.on('data', (chunk: Buffer) => {
-      const line = chunk
-        .toString()
-        .split('\n')
-        .find((text) => text.includes('verification host listens'))
-      if (line !== undefined) resolve((JSON.parse(line) as { port: number }).port)
-    })
-  })
-
-  const agent = new Agent({ keepAlive: true, maxSockets: 32 })
-  const failures: string[] = []
-  let answered = 0
-  const clients = Array.from({ length: 32 }, async (_, client) => {
-    for (let n = 0; ; n += 1) {
-      const outcome = await get(port, `/api/asset/${((client + n) % 20) + 1}`, agent)
-      if (outcome === 'ECONNREFUSED') return
-      if (outcome === '200') answered += 1
-      // A 502 is an answer as well: a busy machine starves the chain. A stop at that moment would cut what waits for it.
-      else if (outcome !== '502') failures.push(outcome)
-    }
-  })
-  await until(() => answered >= 500 || failures.length > 0)
-  child.kill('SIGTERM')
-  assert.equal(await ended, 0)
-  await Promise.all(clients)
-  agent.destroy()
-  assert.deepEqual(failures, [])
+  const service = touchstone(['serve'], { ...world.settings, DATA_DIR: dataDir })
+  const listens = 'verification host listens'
+  await untilSaid(service, listens)
+  const port = Number(new RegExp(`"${listens}".*?"port":(\\d+)`).exec(service.said())?.[1])
+  const load = startLoad({ port, pathOf: (n) => `/api/asset/${(n % 20) + 1}`, clients: 32, pauseMs: 0 })
+  // A 502 is an answer as well: a busy machine starves the chain. A stop at that moment would cut what waits for it.
+  const failures = () => load.failures.filter((outcome) => outcome !== '502')
+  await until(() => load.answered() >= 500 || failures().length > 0)
+  service.child.kill('SIGTERM')
+  assert.equal((await service.ended).exit, 0)
+  await load.ended()
+  assert.deepEqual(failures(), [])
 })
-
-function get(port: number, path: string, agent: Agent): Promise<string> {
-  return new Promise((resolve) => {
-    const outgoing = request({ port, host: '127.0.0.1', path, agent }, (response) => {
-      response.resume()
-      response.on('end', () => resolve(String(response.statusCode)))
-      response.on('error', () => resolve('cut'))
-    })
-    outgoing.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
-    outgoing.end()
-  })
-}
 
 for (const [sink, open] of [
   ['is not read', () => openFullPipe(join(testFolder(), 'log'))],
@@ -197,7 +163,7 @@ for (const [sink, open] of [
     const port = await freePort()
     const full = open()
     const child = spawn(process.execPath, [cli, 'serve'], {
-      env: { ...process.env, ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port), ONLY: 'graphql' },
+      env: { ...inherited, ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port), ONLY: 'graphql' },
       stdio: ['ignore', full, 'inherit'],
     })
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))

@@ -6,9 +6,8 @@ import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
-import { touchstone, untilSaid } from '../../support/processes/cli.ts'
-
-const embedded = { HOST: '127.0.0.1', VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0' }
+import { freePorts, touchstone, untilSaid } from '../../support/processes/cli.ts'
+import { noChain } from '../../support/processes/env.ts'
 
 describe('touchstone serve starts', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
@@ -24,14 +23,9 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
   ] as const)
     it(`${words}: PostgreSQL that restarts meanwhile is waited for, and a storm of SIGHUP ends nothing`, async () => {
       const port = await freePort()
-      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: atPort(database.url, port), ONLY: 'verification' }
-      const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-      const service = touchstone(words.split(' '), {
-        ...env,
-        ...chain,
-        TAG_KEK: '6b'.repeat(32),
-        TAG_PEPPER: '70'.repeat(32),
-      })
+      const env = { ...freePorts, DATA_DIR: dataDir, DATABASE_URL: atPort(database.url, port), ONLY: 'verification' }
+      const secrets = { TAG_KEK: '6b'.repeat(32), TAG_PEPPER: '70'.repeat(32) }
+      const service = touchstone(words.split(' '), { ...env, ...noChain, ...secrets })
       try {
         await untilSaid(service, 'PostgreSQL does not answer yet')
         for (let n = 0; n < 20; n += 1) service.child.kill('SIGHUP')
@@ -49,14 +43,9 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     })
 
   it('ends with one sentence when PostgreSQL does not come back in time', async () => {
-    const env = {
-      ...embedded,
-      DATA_DIR: dataDir,
-      DATABASE_URL: 'postgres://127.0.0.1:1/none',
-      DATABASE_WAIT_SECONDS: '1',
-    }
-    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-    const { exit, out, err } = await touchstone(['serve'], { ...env, ...chain }).ended
+    const away = { DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_WAIT_SECONDS: '1' }
+    const env = { ...freePorts, ...noChain, DATA_DIR: dataDir, ...away }
+    const { exit, out, err } = await touchstone(['serve'], env).ended
     assert.match(out, /PostgreSQL does not answer yet/)
     assert.match(err, /^touchstone: PostgreSQL cannot be reached under DATABASE_URL: ECONNREFUSED\.\n$/)
     assert.equal(exit, 1)
@@ -65,8 +54,7 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
   it('ends with the reason and the remedy when the server has no such database', async () => {
     const url = new URL(database.url)
     url.pathname = '/touchstone_none'
-    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: url.href }
+    const env = { ...freePorts, ...noChain, DATA_DIR: dataDir, DATABASE_URL: url.href }
     const { exit, err } = await touchstone(['serve'], env).ended
     assert.equal(
       err,
@@ -82,8 +70,13 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
 
   it('ends with the reason when a later host cannot be opened', async () => {
     const port = String(await freePort())
-    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: database.url, ONLY: 'verification,graphql' }
+    const env = {
+      ...freePorts,
+      ...noChain,
+      DATA_DIR: dataDir,
+      DATABASE_URL: database.url,
+      ONLY: 'verification,graphql',
+    }
     for (const [more, reason] of [
       [{ VERIFICATION_PORT: port, GRAPHQL_PORT: port }, /^touchstone: Port \d+ for the [a-z]+ host is in use\..*\n$/],
       [{ GRAPHQL_PERSISTED: '/none.json' }, /^touchstone: \/none\.json cannot be read \(ENOENT\)\.\n$/],
@@ -97,8 +90,7 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
   it('ends with the reason when the server answers, and ends a statement by a limit of time', async () => {
     const other = await openOwnDatabase('migrated')
     await other.exec(`alter database ${new URL(other.url).pathname.slice(1)} set lock_timeout = '10ms'`)
-    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
-    const env = { ...embedded, ...chain, DATA_DIR: dataDir, DATABASE_URL: other.url, DATABASE_WAIT_SECONDS: '2' }
+    const env = { ...freePorts, ...noChain, DATA_DIR: dataDir, DATABASE_URL: other.url, DATABASE_WAIT_SECONDS: '2' }
     const { exit, out, err } = await other.transaction(async (sql) => {
       await sql.query('lock table migration in access exclusive mode')
       return touchstone(['serve'], env).ended
@@ -121,7 +113,7 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
   it('not where DATABASE_DIRECT_URL names another database, which doctor says too', async () => {
     const other = await openOwnDatabase()
     try {
-      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: database.url, DATABASE_DIRECT_URL: other.url }
+      const env = { ...freePorts, DATA_DIR: dataDir, DATABASE_URL: database.url, DATABASE_DIRECT_URL: other.url }
       const found = await diagnoseSettings(env)
       assert.deepEqual(
         found.filter(({ area }) => area === 'database').map(({ state, what }) => [state, what]),

@@ -1,6 +1,6 @@
 /** Commands for tests: within a started world as its service runs them, or as real child processes. */
 import assert from 'node:assert/strict'
-import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { fork, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -15,8 +15,17 @@ import { children, killChildren } from './kill.ts'
 
 export type Ran = { readonly exit: number | null; readonly out: string; readonly err: string }
 
+/**
+ * Runs a command. The first text is its beginning, with a space between the words; each of the others is one word, such as a name with
+ * spaces.
+ */
+export type Run = (...line: string[]) => Promise<Ran>
+
+/** Returns the words of the line of a `Run`. */
+export const wordsOf = ([start = '', ...words]: readonly string[]): string[] => [...start.split(' '), ...words]
+
 /** Makes assertions on a command: `ok` returns the output of a success, `refused` the one sentence of a failure. */
-export function assertionsOf(run: (...argv: string[]) => Promise<Ran>) {
+export function assertionsOf(run: Run) {
   const ok = async (...argv: string[]): Promise<string> => {
     const { exit, out, err } = await run(...argv)
     assert.deepEqual({ exit, err }, { exit: 0, err: '' }, `${argv.join(' ')}: ${err}`)
@@ -31,13 +40,14 @@ export function assertionsOf(run: (...argv: string[]) => Promise<Ran>) {
   return { ok, refused }
 }
 
-/** Runs commands within a world. `cwd` is the folder of relative file names. */
-export function commandsOf(world: World) {
-  const runner = commandRunner({ config: readConfig(world.settings), service: world })
-  return async (...argv: string[]): Promise<Ran> => {
+/** Runs commands within a world, in which `change` replaces components. `own` replaces parts of the input and output. */
+export function commandsOf(world: World, change: Partial<World['components']> = {}, own: Partial<CommandIo> = {}): Run {
+  const service = { ...world, components: { ...world.components, ...change } }
+  const runner = commandRunner({ config: readConfig(world.settings), service })
+  return async (...line) => {
     const { io, ran } = captureIo(world.settings.DATA_DIR)
     const run = await runner
-    return ran(await run(argv, io))
+    return ran(await run(wordsOf(line), { ...io, ...own }))
   }
 }
 
@@ -65,11 +75,15 @@ export function touchstone(
   cwd?: string,
   program = cli,
 ): Running {
-  const child = spawn(process.execPath, [program, ...args], {
+  return watched(process.execPath, [program, ...args], {
     env: { ...inherited, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
     ...(cwd !== undefined && { cwd }),
   })
+}
+
+/** Starts a program whose output is collected. It is killed when the test file ends. */
+export function watched(program: string, args: readonly string[], options: Pick<SpawnOptions, 'cwd' | 'env'>): Running {
+  const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   children.add(child)
   child.once('exit', () => children.delete(child))
   let [out, err] = ['', '']
@@ -105,9 +119,9 @@ export async function untilSaid({ child, said, ended }: Running, text: string): 
 }
 
 /** Runs commands in this process as the program does when no service holds the data folder. */
-export function aloneCommandsOf(env: Readonly<Record<string, string>>, cwd: string) {
-  return (...argv: string[]): Promise<Ran> =>
-    runHere(argv, cwd, (io) => ({ run: (work) => runAlone(env, io, work), runBare: refuseSession }), 'touchstone: ')
+export function aloneCommandsOf(env: Readonly<Record<string, string>>, cwd: string): Run {
+  return (...line) =>
+    runHere(line, cwd, (io) => ({ run: (work) => runAlone(env, io, work), runBare: refuseSession }), 'touchstone: ')
 }
 
 /** Settings of `touchstone dev` with which several run beside each other. */
@@ -138,10 +152,10 @@ export async function startDev(env: Readonly<Record<string, string>>, program = 
 }
 
 /** Runs commands on a database that no service uses: `migrate`, `restore`. */
-export function bareCommandsOf(settings: Readonly<Record<string, string>>) {
+export function bareCommandsOf(settings: Readonly<Record<string, string>>): Run {
   const config = readConfig(settings)
-  return (...argv: string[]): Promise<Ran> =>
-    runHere(argv, config.dataDir, (io) => ({
+  return (...line) =>
+    runHere(line, config.dataDir, (io) => ({
       run: refuseSession,
       runBare: (work) => work({ io, config, running: null }),
     }))
@@ -155,7 +169,7 @@ type Runs = {
 const refuseSession = () => Promise.reject(new Error('a session was opened'))
 
 async function runHere(
-  argv: readonly string[],
+  line: readonly string[],
   cwd: string,
   runsOf: (io: CommandIo) => Runs,
   prefix = '',
@@ -171,7 +185,7 @@ async function runHere(
     async (work) => void (exit = (await runBare(work)) ?? 0),
   )
   for (const command of commands) program.addCommand(command)
-  await runWithin(program, argv, io).catch((error: unknown) => {
+  await runWithin(program, wordsOf(line), io).catch((error: unknown) => {
     exit = 1
     if (!(error instanceof CommanderError)) io.err(prefix + formatError(error))
   })
@@ -179,10 +193,10 @@ async function runHere(
 }
 
 /** Runs commands in the service that holds the data folder, as the program of the CLI asks it to. */
-export function serviceCommandsOf(dataDir: string, cwd: string) {
-  return async (...argv: string[]): Promise<Ran> => {
+export function serviceCommandsOf(dataDir: string, cwd: string): Run {
+  return async (...line) => {
     const { io, ran } = captureIo(cwd)
-    return ran(await runInService(dataDir, argv, io))
+    return ran(await runInService(dataDir, wordsOf(line), io))
   }
 }
 

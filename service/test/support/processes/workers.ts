@@ -23,12 +23,7 @@ export async function startWorkers(count: number, env: Readonly<Record<string, s
       .slice(0, -1)
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line) as LogLine)
-  const pids = () => {
-    const places: number[] = []
-    for (const { event, place, worker } of lines())
-      if (event === 'worker serves' && place !== undefined && worker !== undefined) places[place] = worker
-    return places
-  }
+  const pids = () => placesOf(lines())
   const portOf = (event: string) => lines().find((line) => line.event === event)?.port ?? 0
   const isEnded = () => running.child.exitCode !== null || running.child.signalCode !== null
   await eventually(() => isEnded() || pids().length === count)
@@ -36,17 +31,31 @@ export async function startWorkers(count: number, env: Readonly<Record<string, s
   return { ...running, lines, pids, portOf }
 }
 
-/** A load that takes the whole processor would slow down what happens beside it. */
-const pauseMs = 20
+/** Returns the process that serves at each place now, by the log of the primary. */
+export function placesOf(lines: readonly Pick<LogLine, 'event' | 'place' | 'worker'>[]): number[] {
+  const places: number[] = []
+  for (const { event, place, worker } of lines)
+    if (event === 'worker serves' && place !== undefined && worker !== undefined) places[place] = worker
+  return places
+}
+
+type LoadOptions = {
+  readonly port: number
+  /** Returns the path of a request by its number. */
+  readonly pathOf: (n: number) => string
+  readonly clients?: number
+  /** A load that takes the whole processor would slow down what happens beside it. */
+  readonly pauseMs?: number
+}
 
 /** Sends requests over kept-alive connections until no process listens, or `stop` is called. Each client pauses after an answer. */
-export function startLoad({ port, path, clients = 8 }: { port: number; path: string; clients?: number }) {
+export function startLoad({ port, pathOf, clients = 8, pauseMs = 20 }: LoadOptions) {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const failures: string[] = []
-  let [answered, isOver] = [0, false]
+  let [asked, answered, isOver] = [0, 0, false]
   const asking = Array.from({ length: clients }, async () => {
     while (!isOver) {
-      const outcome = await get(port, path, agent)
+      const outcome = await get(port, pathOf((asked += 1)), agent)
       if (outcome === 'ECONNREFUSED') return
       if (outcome === '200') answered += 1
       else failures.push(outcome)
