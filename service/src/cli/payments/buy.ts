@@ -8,6 +8,7 @@ import type { PaymentRequired } from '@x402/core/types'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import type { LocalAccount } from 'viem'
 import { formatUnits } from 'viem/utils'
+import { parseRetryAfter } from '../../lib/async/rate-pause.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { fetchJson, type JsonResponse } from './fetch-json.ts'
 import { isObject } from '../../lib/json.ts'
@@ -35,6 +36,8 @@ export type Bought = { readonly answer: unknown; readonly terms: Terms }
 
 /** Timeout of the paid request; the gateway responds within 28 s. */
 const paidMs = 35_000
+/** Bounds of the pause between two tries, which the gateway names in `Retry-After`. */
+const [leastPauseMs, mostPauseMs] = [1_000, 5_000]
 
 /** Buys the attestation. Throws an Error of one sentence that says whether money may have moved. */
 export async function buyAttestation(purchase: Purchase): Promise<Bought> {
@@ -119,18 +122,20 @@ async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number) {
   let earlier: JsonResponse | undefined
   for (;;) {
     const answer = await ask().catch((error: Error) => error)
-    if (!(answer instanceof Error) && !isPassing(answer)) return { answer, earlier }
-    isUncharged &&= !(answer instanceof Error) && provesUncharged(answer)
-    const seconds = answer instanceof Error ? 1 : Math.min(Number(answer.headers.get('retry-after') ?? 1) || 1, 5)
-    if (performance.now() + seconds * 1000 > end) {
-      if (isUncharged && !(answer instanceof Error)) return { answer, earlier }
+    const isLost = answer instanceof Error
+    if (!isLost && !isPassing(answer)) return { answer, earlier }
+    isUncharged &&= !isLost && provesUncharged(answer)
+    const askedMs = isLost ? undefined : parseRetryAfter(answer.headers.get('retry-after'), Date.now())
+    const pauseMs = Math.min(Math.max(askedMs ?? 0, leastPauseMs), mostPauseMs)
+    if (performance.now() + pauseMs > end) {
+      if (isUncharged && !isLost) return { answer, earlier }
       throw new Error(
-        `The outcome is not known: ${answer instanceof Error ? answer.message : `${formatAnswer(answer, ['error'])}.`} ` +
+        `The outcome is not known: ${isLost ? answer.message : `${formatAnswer(answer, ['error'])}.`} ` +
           'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
       )
     }
-    if (!(answer instanceof Error)) earlier = answer
-    await sleep(seconds * 1000)
+    if (!isLost) earlier = answer
+    await sleep(pauseMs)
   }
 }
 
