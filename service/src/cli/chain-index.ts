@@ -69,20 +69,21 @@ async function verify(session: Session, { sample, json }: { sample?: number; jso
   if (verified === null) throw new CommandError('Nothing is indexed yet.')
   const { at, compared, differences, products, supply } = verified
   const isCountRight = supply === null || supply === products
+  const agrees = differences.length === 0 && isCountRight
+  const exit = agrees ? 0 : 1
   if (json === true) {
-    const agrees = differences.length === 0 && isCountRight
     io.out(formatJson({ agrees, block: at, compared, products, supply, differences }))
-    return agrees ? 0 : 1
+    return exit
   }
   for (const { tokenId, fields } of differences) io.out(`asset ${tokenId}: ${fields.join(', ')}`)
   if (!isCountRight) io.out(`The index has ${products} assets, the chain ${supply}.`)
-  if (differences.length === 0 && isCountRight) {
-    io.out(`${compared} of ${products} assets compared at block ${at}: all agree with the chain.`)
-    return 0
-  }
-  const summary = differences.length === 1 ? '1 differs from the chain' : `${differences.length} differ from the chain`
-  io.out(`${compared} of ${products} assets compared up to block ${at}: ${summary}. Run: touchstone index rebuild`)
-  return 1
+  const differ = differences.length === 1 ? '1 differs' : `${differences.length} differ`
+  io.out(
+    agrees
+      ? `${compared} of ${products} assets compared at block ${at}: all agree with the chain.`
+      : `${compared} of ${products} assets compared up to block ${at}: ${differ} from the chain. Run: touchstone index rebuild`,
+  )
+  return exit
 }
 
 async function rebuild(session: Session, { yes, json }: { yes?: true; json?: true }): Promise<void> {

@@ -131,23 +131,12 @@ const labels: Partial<Record<keyof ReturnType<typeof toRecord>, string>> = {
   gas_wei: 'gas',
 }
 
-/** The fields of an exported row, in their order. */
-function toRecord(row: BookRow) {
-  const { time, outcome, payer, nonce, assetId, units, transaction, block, reason, gas, kind, channel } = row
-  return {
-    time,
-    outcome,
-    payer,
-    nonce,
-    asset_id: assetId,
-    amount_usdc: formatUsdc(BigInt(units)),
-    transaction,
-    block: block === null ? null : Number(block),
-    reason,
-    gas_wei: gas,
-    kind,
-    channel,
-  }
+/** Returns the fields of an exported row, in the order of `exportHead`. */
+function toRecord({ assetId, units, block, gas, ...row }: BookRow) {
+  const { time, outcome, payer, nonce, transaction, reason, kind, channel } = row
+  const amount = { asset_id: assetId, amount_usdc: formatUsdc(BigInt(units)) }
+  const mined = { transaction, block: block === null ? null : Number(block) }
+  return { time, outcome, payer, nonce, ...amount, ...mined, reason, gas_wei: gas, kind, channel }
 }
 
 type ReportOptions = {

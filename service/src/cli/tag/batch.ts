@@ -1,5 +1,5 @@
 /** `touchstone tag batch …`: batches of tags, each with keys of its own, an epoch and a status (spec §4.4). */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { appendAudit, auditText, localActor } from '../../db/audit.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
@@ -24,6 +24,14 @@ type CreateOptions = {
 export function batchCommand(run: RunWork): Command {
   const define = (name: string, description: string, words: string) =>
     defineCommand(name, description, { examples: [`touchstone tag batch ${words}`] })
+  const changeTo = (status: keyof typeof verbs, description: string, ...options: readonly Option[]) => {
+    const command = define(verbs[status], description, `${verbs[status]} 2026-watches`)
+    for (const option of options) command.addOption(option)
+    return command
+      .argument('<id>', 'name of the batch', argument.batchId)
+      .option('--json', 'print a JSON object')
+      .action(inSession(run, (session, id: string, given: StatusOptions) => setStatus(session, id, status, given)))
+  }
   return defineGroup('batch', 'Batches of tags: each has keys of its own, an epoch and a status.', [
     define(
       'create',
@@ -53,27 +61,15 @@ export function batchCommand(run: RunWork): Command {
     define('list', 'Shows all batches, without any key.', 'list')
       .option('--json', 'print a JSON array')
       .action(inSession(run, list)),
-    define(
-      'retire',
+    changeTo(
+      'retired',
       'Marks a batch as complete: its tags go on verifying, no new one should be made.',
-      'retire 2026-watches',
-    )
-      .argument('<id>', 'name of the batch', argument.batchId)
-      .option('--lift-revocation', 'retire a revoked batch too: its tags verify again')
-      .option('--json', 'print a JSON object')
-      .action(
-        inSession(run, (session, id: string, options: StatusOptions) => setStatus(session, id, 'retired', options)),
-      ),
-    define(
-      'revoke',
+      new Option('--lift-revocation', 'retire a revoked batch too: its tags verify again'),
+    ),
+    changeTo(
+      'revoked',
       'Makes every tag of a batch counterfeit, on all instances from the next tap on: for keys that leaked.',
-      'revoke 2026-watches',
-    )
-      .argument('<id>', 'name of the batch', argument.batchId)
-      .option('--json', 'print a JSON object')
-      .action(
-        inSession(run, (session, id: string, options: StatusOptions) => setStatus(session, id, 'revoked', options)),
-      ),
+    ),
   ])
 }
 

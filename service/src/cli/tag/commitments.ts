@@ -26,14 +26,11 @@ elsewhere and never registered or tapped here are not counted. Exit code 1 when 
     .action(inSession(run, showCommitments))
 }
 
-type Bound = Readonly<{ uid: string; tokenId: string; state: string }>
-type Conflict = Readonly<{ uid: string; tokenId: string; formerTokenId: string }>
-
 async function showCommitments(session: Session, { json }: { json?: true }): Promise<number> {
   const { io, store } = session
   const counts = { tags: 0, current: 0, unbound: 0 }
-  const former: Bound[] = []
-  const conflicts: Conflict[] = []
+  const former: { uid: string; tokenId: string; state: string }[] = []
+  const conflicts: { uid: string; tokenId: string; formerTokenId: string }[] = []
   for (let uids = await store.tags.uidsAfter(null, window); uids.length > 0 && !io.signal.aborted;) {
     const bindings = await retryChain(io, () => readWindow(session, uids))
     counts.tags += uids.length
@@ -48,39 +45,40 @@ async function showCommitments(session: Session, { json }: { json?: true }): Pro
     }
     uids = await store.tags.uidsAfter(uids.at(-1) ?? null, window)
   }
-  const needed = former.some(({ state }) => state !== 'RECYCLED') || conflicts.length > 0
+  const live = former.filter(({ state }) => state !== 'RECYCLED').length
   const hasFormer = chainOf(session).formerTagHash !== undefined
-  const report = { ...counts, former: former.length, conflicting: conflicts.length, previousPepperNeeded: needed }
-  if (json === true) io.out(formatJson({ ...report, previousPepperSet: hasFormer, list: former, conflicts }))
-  else for (const line of format(report, { former, conflicts, hasFormer })) io.out(line)
+  if (json === true)
+    io.out(
+      formatJson({
+        ...counts,
+        former: former.length,
+        conflicting: conflicts.length,
+        previousPepperNeeded: live + conflicts.length > 0,
+        previousPepperSet: hasFormer,
+        list: former,
+        conflicts,
+      }),
+    )
+  else {
+    for (const { uid, tokenId, state } of former)
+      io.out(`${uid}  asset ${tokenId}  ${state}  under TAG_PEPPER_PREVIOUS`)
+    for (const { uid, tokenId, formerTokenId: other } of conflicts)
+      io.out(`${uid}  asset ${tokenId} under TAG_PEPPER, asset ${other} under TAG_PEPPER_PREVIOUS: its taps are 502`)
+    io.out(
+      `${counts.tags} tags: ${counts.current} bound under TAG_PEPPER, ${former.length} under TAG_PEPPER_PREVIOUS, ${conflicts.length} to two assets, ${counts.unbound} unbound.`,
+    )
+    io.out(adviceOf({ hasFormer, conflicts: conflicts.length, live }))
+  }
   if (io.signal.aborted) io.err('touchstone: it was stopped, so that not all tags were read.')
   return conflicts.length > 0 || io.signal.aborted ? 1 : 0
 }
 
-function format(
-  counts: Readonly<Record<'tags' | 'current' | 'former' | 'conflicting' | 'unbound', number>>,
-  {
-    former,
-    conflicts,
-    hasFormer,
-  }: Readonly<{ former: readonly Bound[]; conflicts: readonly Conflict[]; hasFormer: boolean }>,
-): string[] {
-  const live = former.filter(({ state }) => state !== 'RECYCLED').length
-  return [
-    ...former.map(({ uid, tokenId, state }) => `${uid}  asset ${tokenId}  ${state}  under TAG_PEPPER_PREVIOUS`),
-    ...conflicts.map(
-      ({ uid, tokenId, formerTokenId }) =>
-        `${uid}  asset ${tokenId} under TAG_PEPPER, asset ${formerTokenId} under TAG_PEPPER_PREVIOUS: its taps are 502`,
-    ),
-    `${counts.tags} tags: ${counts.current} bound under TAG_PEPPER, ${counts.former} under TAG_PEPPER_PREVIOUS, ${counts.conflicting} to two assets, ${counts.unbound} unbound.`,
-    ...(!hasFormer
-      ? ['TAG_PEPPER_PREVIOUS is not set, so that bindings under a former pepper count as unbound.']
-      : conflicts.length > 0
-        ? ['Find out which asset carries each tag that is bound to two, and recycle or flag the other one.']
-        : live > 0
-          ? [`Keep TAG_PEPPER_PREVIOUS until ${live} of these items are recycled: the contract binds an item once.`]
-          : ['TAG_PEPPER_PREVIOUS can be removed: no item in use needs it.']),
-  ]
+function adviceOf({ hasFormer, conflicts, live }: { hasFormer: boolean; conflicts: number; live: number }): string {
+  if (!hasFormer) return 'TAG_PEPPER_PREVIOUS is not set, so that bindings under a former pepper count as unbound.'
+  if (conflicts > 0)
+    return 'Find out which asset carries each tag that is bound to two, and recycle or flag the other one.'
+  if (live === 0) return 'TAG_PEPPER_PREVIOUS can be removed: no item in use needs it.'
+  return `Keep TAG_PEPPER_PREVIOUS until ${live} of these items are recycled: the contract binds an item once.`
 }
 
 /** Tags that are read at one time. */
