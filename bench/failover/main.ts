@@ -32,29 +32,11 @@ await bounded(rounds * 2 * 120_000, async (made) => {
   )
   console.log(line('standby', ['confirmed', 'lost', 'over the last', 'writes again']))
   for (const [kind, all] of results) {
-    const of = (pick: (one: Round) => number) => all.map(pick)
-    const spread = (values: readonly number[], unit: string) =>
-      `${median(values).toFixed(0)} [${Math.max(...values).toFixed(0)}]${unit}`
-    console.log(
-      line(kind, [
-        spread(
-          of(({ confirmed }) => confirmed),
-          '',
-        ),
-        spread(
-          of(({ lost }) => lost),
-          '',
-        ),
-        spread(
-          of(({ oldestMs }) => oldestMs),
-          ' ms',
-        ),
-        spread(
-          of(({ backMs }) => backMs),
-          ' ms',
-        ),
-      ]),
-    )
+    const spread = (name: keyof Round) => {
+      const values = all.map((one) => one[name])
+      return `${median(values).toFixed(0)} [${Math.max(...values).toFixed(0)}]${name.endsWith('Ms') ? ' ms' : ''}`
+    }
+    console.log(line(kind, [spread('confirmed'), spread('lost'), spread('oldestMs'), spread('backMs')]))
   }
   const lost = results.get('synchronous')?.some((one) => one.lost > 0) === true
   if (lost) throw new Error('A synchronous standby lost what was confirmed.')

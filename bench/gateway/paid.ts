@@ -8,6 +8,7 @@ import { encodeEventTopics, parseAbi, toHex } from 'viem'
 import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
 import { costOf } from '../lib/cost.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
+import { percentile } from '../lib/processes.ts'
 import { run, type Running } from '../lib/program.ts'
 import { commitBefore, extractVersion } from '../../service/test/support/processes/previous-version.ts'
 import { buyAll, purchase, type Bought } from './buyers.ts'
@@ -121,9 +122,9 @@ export function sign({ payers, tokens }: GatewayWorld, count: number) {
 
 function report({ name }: Build, { bought, took, cpu, gas, transactions, counts }: Load): void {
   const sold = bought.length
-  const times = bought.map(({ ms }) => ms).toSorted((a, b) => a - b)
+  const times = bought.map(({ ms }) => ms)
   const again = bought.filter(({ attempts }) => attempts > 1).length
-  const at = (share: number) => Math.round(times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0)
+  const at = (share: number) => Math.round(percentile(times, share))
   const each =
     counts && `   chain calls ${(counts.chain / sold).toFixed(2)}   statements ${(counts.statements / sold).toFixed(2)}`
   console.log(

@@ -2,10 +2,10 @@
  * The two servers of `bench:gateway`. `ours` is the gateway host of the whole service, without a limit for its one client; `bare` is
  * `node:http`, which reads the body and writes one prepared answer. `argv[3]` is what each needs, as JSON.
  */
-import { createServer } from 'node:http'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { startService } from '../../service/src/app/service.ts'
 import { seller } from './world.ts'
+import { servePort } from '../lib/processes.ts'
 import { silent } from '../lib/world.ts'
 
 /** `headers` are name, value, name, value … */
@@ -23,11 +23,9 @@ if (kind === 'bare') serveBare(JSON.parse(settings) as Prepared)
 else await serveOurs(JSON.parse(settings) as Ours)
 
 function serveBare({ status, headers, body }: Prepared): void {
-  const server = createServer((request, response) => {
+  servePort((request, response) => {
     request.on('data', () => {}).on('end', () => response.writeHead(status, [...headers]).end(body))
   })
-  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
-  process.once('SIGTERM', () => process.exit(0))
 }
 
 async function serveOurs({ rpcUrl, contract, databaseUrl, dataDir, facilitatorKey }: Ours): Promise<void> {

@@ -6,13 +6,11 @@ import type { Ours, Prepared } from './server.ts'
 import type { GatewayWorld } from './world.ts'
 import { applyLoad } from '../lib/load.ts'
 import { whole } from '../lib/print.ts'
-import { median } from '../lib/processes.ts'
-import { run } from '../lib/program.ts'
+import { type BenchServer, median, startServer } from '../lib/processes.ts'
 
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const rounds = 5
 
-type Server = { readonly port: number; readonly pid: number }
 /** `rate` in requests a second, `cpu` in µs of the server's process for each request, `p99` in ms. */
 type Measured = { readonly rate: number; readonly cpu: number; readonly p99: number }
 
@@ -27,7 +25,7 @@ export async function benchUnpaid(world: GatewayWorld, seconds: number): Promise
   if (prepared.status !== 402) throw new Error(`The gateway offers nothing: ${prepared.status} ${prepared.body}`)
   const bare = await start(made, 'bare', prepared)
 
-  const load = async ({ port, pid }: Server, forSeconds: number): Promise<Measured> => {
+  const load = async ({ port, pid }: BenchServer, forSeconds: number): Promise<Measured> => {
     const before = costOf(pid).cpuSeconds
     const sent = { port, paths: ['/verify'], bodies, connections: 32, seconds: forSeconds }
     const { requests, rate, p99, statuses } = await applyLoad(sent)
@@ -48,12 +46,8 @@ export async function benchUnpaid(world: GatewayWorld, seconds: number): Promise
   )
 }
 
-async function start(made: AsyncDisposableStack, kind: 'ours' | 'bare', settings: Ours | Prepared): Promise<Server> {
-  const args = [script, kind, JSON.stringify(settings)]
-  const running = run({ command: process.execPath, args, core: 0 })
-  made.defer(running.stop)
-  const [, port] = await running.line(/^port (\d+)$/m, 30_000)
-  return { port: Number(port), pid: running.pid }
+async function start(made: AsyncDisposableStack, kind: 'ours' | 'bare', settings: Ours | Prepared) {
+  return made.adopt(await startServer(script, [kind, JSON.stringify(settings)]), (it) => it.stop())
 }
 
 const bodyOf = (tokenId: number) => JSON.stringify({ assetId: String(tokenId), chain: 'base-sepolia' })

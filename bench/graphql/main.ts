@@ -13,7 +13,7 @@ import { counts, pagesBehind, pageSize, productsWithTransfers } from './operatio
 import { answerOf, inRounds, type Measured, type Server } from './rounds.ts'
 import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
 import { whole } from '../lib/print.ts'
-import { run } from '../lib/program.ts'
+import { startServer } from '../lib/processes.ts'
 
 const { values: options } = readOptions({ options: { products: { type: 'string', default: '1000000' } } })
 const many = Number(options.products)
@@ -92,10 +92,8 @@ await bounded(300_000, async (made) => {
   }
 
   async function start(kind: 'graphql' | 'bare', url: string): Promise<Server> {
-    const running = run({ command: process.execPath, args: [script, kind, url], core: 0 })
-    made.defer(running.stop)
-    const [, port] = await running.line(/^port (\d+)$/m, 20_000)
-    return { port: Number(port), pid: running.pid, key: /^key (\S+)$/m.exec(running.said())?.[1] ?? null }
+    const server = made.adopt(await startServer(script, [kind, url]), (it) => it.stop())
+    return { ...server, key: /^key (\S+)$/m.exec(server.said())?.[1] ?? null }
   }
 })
 

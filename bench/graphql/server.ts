@@ -2,7 +2,7 @@
  * The two servers of `bench:graphql` on one database: `graphql` is the GraphQL host, whose API key it prints. `bare` is `node:http`, which
  * takes the variables alone, runs the same statements and writes JSON.
  */
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import { cachedMetadata, metadataStore } from '../../service/src/assets/metadata-store.ts'
 import { apiKeyStore, createKeyAuthentication, newApiKey } from '../../service/src/access/api-keys.ts'
@@ -24,6 +24,7 @@ import { openDatabase } from '../../service/src/db/database.ts'
 import { wholeIndex } from '../../service/src/index/contract.ts'
 import { productStore, type ProductRow } from '../../service/src/index/queries/products.ts'
 import { transferStore } from '../../service/src/index/queries/transfers.ts'
+import { servePort } from '../lib/processes.ts'
 import { silent } from '../lib/world.ts'
 
 const [kind, url = ''] = process.argv.slice(2)
@@ -98,6 +99,4 @@ const bare: RequestListener = (request, response) => {
   })
 }
 
-const server = createServer(kind === 'bare' ? bare : await graphqlHost())
-server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
-process.once('SIGTERM', () => process.exit(0))
+servePort(kind === 'bare' ? bare : await graphqlHost())

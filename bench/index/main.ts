@@ -14,7 +14,7 @@ import { preparePonder } from './theirs.ts'
 import { startCountingProxy } from './proxy.ts'
 import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
 import { whole } from '../lib/print.ts'
-import { median } from '../lib/processes.ts'
+import { median, percentile } from '../lib/processes.ts'
 
 const { values: options } = readOptions({
   options: { events: { type: 'string', default: '200000' }, rounds: { type: 'string', default: '3' } },
@@ -64,7 +64,7 @@ await bounded(600_000, async (made) => {
     await measureHead(indexer, chain, 3) // it may have rows of all blocks and yet not follow the head
     const times = await measureHead(indexer, chain, blocks)
     await indexer.running.stop()
-    const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? Number.NaN).toFixed(0)} ms`
+    const at = (share: number) => `${percentile(times, share).toFixed(0)} ms`
     console.log(`${name.padEnd(15)} block to row, ${blocks} blocks: p50 ${at(0.5)}   p99 ${at(0.99)}`)
   }
 

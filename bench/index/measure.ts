@@ -82,5 +82,5 @@ export async function measureHead({ sql, table }: Indexer, chain: BenchChain, bl
     }
     times.push(performance.now() - ordered)
   }
-  return times.sort((a, b) => a - b)
+  return times
 }

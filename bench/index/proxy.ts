@@ -2,9 +2,9 @@
  * A JSON-RPC proxy in a process of its own that counts what an indexer asks of a chain. So neither the indexer nor the chain is charged for
  * the counting. `GET /` gives the counts and begins anew.
  */
-import { Agent, createServer, request as send } from 'node:http'
+import { Agent, request as send } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { run } from '../lib/program.ts'
+import { servePort, startServer } from '../lib/processes.ts'
 
 /** `calls` counts every member of a JSON-RPC batch, `requests` HTTP requests. `firstAt` is the unix time of the first in ms, 0 for none. */
 type Counts = {
@@ -21,10 +21,9 @@ export type CountingProxy = {
 }
 
 export async function startCountingProxy(upstream: string): Promise<CountingProxy> {
-  const proxy = run({ command: process.execPath, args: [fileURLToPath(import.meta.url), upstream], core: 1 })
-  const [, port] = await proxy.line(/^port (\d+)$/m, 10_000)
+  const { port, stop } = await startServer(fileURLToPath(import.meta.url), [upstream], { core: 1 })
   const url = `http://127.0.0.1:${port}`
-  return { url, take: async () => (await (await fetch(url)).json()) as Counts, stop: proxy.stop }
+  return { url, take: async () => (await (await fetch(url)).json()) as Counts, stop }
 }
 
 function serve(upstream: string): void {
@@ -39,7 +38,7 @@ function serve(upstream: string): void {
       counts.methods[method] = (counts.methods[method] ?? 0) + 1
     }
   }
-  const server = createServer((request, response) => {
+  servePort((request, response) => {
     if (request.method === 'GET') {
       response.end(JSON.stringify(counts))
       counts = none()
@@ -59,7 +58,6 @@ function serve(upstream: string): void {
         .end(body)
     })
   })
-  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) serve(process.argv[2] ?? '')

@@ -5,7 +5,9 @@
  */
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { runPinned } from './processes.ts'
+import { text } from 'node:stream/consumers'
+import { percentile } from './processes.ts'
+import { run } from './program.ts'
 
 export type Load = {
   readonly port: number
@@ -29,7 +31,11 @@ export type LoadResult = {
 
 /** Runs the load on the second core and waits for its result. */
 export async function applyLoad(load: Load): Promise<LoadResult> {
-  return JSON.parse(await runPinned(1, [fileURLToPath(import.meta.url)], JSON.stringify(load))) as LoadResult
+  const input = JSON.stringify(load)
+  const generator = run({ command: process.execPath, args: [fileURLToPath(import.meta.url)], core: 1, input })
+  const [result] = await generator.line(/^\{.*\}$/m, (load.seconds + 60) * 1_000)
+  await generator.ended
+  return JSON.parse(result) as LoadResult
 }
 
 async function generate({
@@ -94,9 +100,8 @@ async function generate({
   await Promise.all(Array.from({ length: connections }, client))
   const took = (performance.now() - began) / 1000
   running = false
-  const sorted = Float64Array.from(times).sort()
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-  return { requests: times.length, rate: times.length / took, p50: at(0.5), p99: at(0.99), statuses }
+  const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)]
+  return { requests: times.length, rate: times.length / took, p50, p99, statuses }
 }
 
 /** The three digits behind `HTTP/1.1 `. */
@@ -105,7 +110,5 @@ function statusOf(answer: Buffer): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const chunks: Buffer[] = []
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
-  process.stdout.write(JSON.stringify(await generate(JSON.parse(Buffer.concat(chunks).toString()) as Load)))
+  console.log(JSON.stringify(await generate(JSON.parse(await text(process.stdin)) as Load)))
 }

@@ -3,8 +3,9 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 
-const canPin = existsSync('/usr/bin/taskset')
+const canPin = existsSync('/usr/bin/taskset') && availableParallelism() > 1
 
 export type Program = {
   readonly command: string
@@ -13,6 +14,8 @@ export type Program = {
   readonly core?: number
   readonly env?: Record<string, string>
   readonly cwd?: string
+  /** Written to its standard input, which is empty otherwise. */
+  readonly input?: string | undefined
 }
 
 /** A program whose standard output is read line by line. Other output is in `said`, for the error when it fails. */
@@ -35,10 +38,18 @@ process.once('exit', () => {
   for (const program of programs) program.kill('SIGKILL')
 })
 
-export function run({ command, args, core, env = {}, cwd }: Program): Running {
-  const pin = canPin && core !== undefined ? ['/usr/bin/taskset', '-c', String(core)] : []
-  const [program = command, ...rest] = [...pin, command, ...args]
-  const child = spawn(program, rest, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+/** Returns a command that is kept on one core where `taskset` exists. */
+export function pinned(
+  core: number | undefined,
+  command: readonly [string, ...string[]],
+): readonly [string, ...string[]] {
+  return canPin && core !== undefined ? ['/usr/bin/taskset', '-c', String(core), ...command] : command
+}
+
+export function run({ command, args, core, env = {}, cwd, input }: Program): Running {
+  const [program, ...rest] = pinned(core, [command, ...args])
+  const child = spawn(program, rest, { cwd, env: { ...process.env, ...env }, stdio: 'pipe' })
+  child.stdin.on('error', () => {}).end(input)
   let said = ''
   const listeners = new Set<() => void>()
   const hear = (chunk: Buffer | string) => {

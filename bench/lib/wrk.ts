@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { applyLoad, type LoadResult } from './load.ts'
+import { pinned } from './program.ts'
 
 const program = '/usr/bin/wrk'
-const canPin = existsSync('/usr/bin/taskset')
 
 export const generator = existsSync(program) ? 'wrk' : 'a generator in Node, for want of wrk'
 
@@ -35,21 +35,8 @@ export async function applyWrk(load: {
   try {
     const script = join(folder, 'paths.lua')
     await writeFile(script, scriptOf(paths))
-    const args = [
-      '-t',
-      '1',
-      '-c',
-      String(connections),
-      '-d',
-      `${seconds}s`,
-      '--latency',
-      '--timeout',
-      '20s',
-      '-s',
-      script,
-      `http://127.0.0.1:${port}`,
-    ]
-    const [command = program, ...rest] = canPin ? ['/usr/bin/taskset', '-c', '1', program, ...args] : [program, ...args]
+    const args = `-t 1 -c ${connections} -d ${seconds}s --latency --timeout 20s -s ${script} http://127.0.0.1:${port}`
+    const [command, ...rest] = pinned(1, [program, ...args.split(' ')])
     const { stdout } = await promisify(execFile)(command, rest, { timeout: (seconds + 30) * 1_000 })
     const requests = Number(/(\d+) requests in/.exec(stdout)?.[1])
     const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])

@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { costOf, warnWhenBusy } from '../lib/cost.ts'
 import { applyLoad } from '../lib/load.ts'
 import { whole } from '../lib/print.ts'
-import { median } from '../lib/processes.ts'
-import { run, type Running } from '../lib/program.ts'
+import { type BenchServer, median, startServer } from '../lib/processes.ts'
 import { readOptions } from '../../scripts/options.ts'
 
 readOptions({})
@@ -29,35 +28,22 @@ const envelope = {
   'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1.0.0' },
   'io.modelcontextprotocol/clientCapabilities': {},
 }
-type Server = { readonly program: Running; readonly port: number }
 type Rate = { readonly wall: number; readonly cpu: number; readonly p99: number }
 
 await warnWhenBusy()
-const started: Running[] = []
-try {
-  const bare = await start('bare')
-  const ours = await start('ours')
-  const sdk = await start('sdk')
-  for (const tool of ['verify_asset', 'check_flagged']) {
-    const ofSdk = await compare(tool, { bare, ours, sdk })
-    if (ofSdk < leastOfSdk) {
-      console.log(`${tool} is below ${leastOfSdk} times the SDK`)
-      process.exitCode = 1
-    }
+await using made = new AsyncDisposableStack()
+const start = async (kind: string) => made.adopt(await startServer(script, [kind]), (it) => it.stop())
+const servers = { bare: await start('bare'), ours: await start('ours'), sdk: await start('sdk') }
+for (const tool of ['verify_asset', 'check_flagged']) {
+  const ofSdk = await compare(tool)
+  if (ofSdk < leastOfSdk) {
+    console.log(`${tool} is below ${leastOfSdk} times the SDK`)
+    process.exitCode = 1
   }
-} finally {
-  await Promise.all(started.map((program) => program.stop()))
-}
-
-async function start(kind: string): Promise<Server> {
-  const program = run({ command: process.execPath, args: [script, kind], core: 0 })
-  started.push(program)
-  const [, port] = await program.line(/port (\d+)/, 60_000)
-  return { program, port: Number(port) }
 }
 
 /** Prints one line and gives the ratio to the SDK. */
-async function compare(tool: string, servers: Record<'bare' | 'ours' | 'sdk', Server>): Promise<number> {
+async function compare(tool: string): Promise<number> {
   const bodies = Array.from({ length: tokens }, (_, index) => bodyOf(tool, index + 1))
   const measured: Record<keyof typeof servers, Rate[]> = { bare: [], ours: [], sdk: [] }
   for (let round = -1; round < rounds; round += 1)
@@ -75,12 +61,12 @@ async function compare(tool: string, servers: Record<'bare' | 'ours' | 'sdk', Se
   return ratioTo('sdk')
 }
 
-async function rateOf({ program, port }: Server, tool: string, bodies: string[], seconds: number): Promise<Rate> {
-  const before = costOf(program.pid).cpuSeconds
+async function rateOf({ pid, port }: BenchServer, tool: string, bodies: string[], seconds: number): Promise<Rate> {
+  const before = costOf(pid).cpuSeconds
   const load = { port, paths: ['/mcp'], bodies, headers: [...headers, `Mcp-Name: ${tool}`], connections: 32, seconds }
   const { requests, rate, p99, statuses } = await applyLoad(load)
   if (Object.keys(statuses).join() !== '200') throw new Error(`unexpected statuses ${JSON.stringify(statuses)}`)
-  return { wall: rate, cpu: requests / (costOf(program.pid).cpuSeconds - before), p99 }
+  return { wall: rate, cpu: requests / (costOf(pid).cpuSeconds - before), p99 }
 }
 
 function bodyOf(tool: string, tokenId: number): string {

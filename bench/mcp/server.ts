@@ -5,8 +5,8 @@
 import type { Hex } from '@touchstone/verdict'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { toNodeHandler } from '@modelcontextprotocol/node'
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { mcpListener } from '../../service/src/agents/mcp/endpoint.ts'
 import { identityAt } from '../../service/src/agents/mcp/protocol.ts'
 import { toCallResult } from '../../service/src/agents/mcp/server.ts'
@@ -20,13 +20,10 @@ import {
 import { createVerdicts, type AssetSource } from '../../service/src/assets/verdicts.ts'
 import { createTools, type Tools } from '../../service/src/agents/tools/tools.ts'
 import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
+import { servePort } from '../lib/processes.ts'
 import { silent } from '../lib/world.ts'
 
 const [kind] = process.argv.slice(2)
-const serve = (listener: RequestListener) => {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as AddressInfo).port}`))
-}
 
 if (kind === 'bare') {
   const body = JSON.stringify({ result: { filler: 'x'.repeat(1_900) }, jsonrpc: '2.0', id: 1 })
@@ -42,12 +39,11 @@ if (kind === 'bare') {
     ['RateLimit-Policy', '"default";q=1000000000;w=60'],
     ['RateLimit', '"default";r=999999999;t=60'],
   ].flat()
-  serve((request, response) => void readBody(request).then(() => response.writeHead(200, headers).end(body, 'latin1')))
+  servePort((request, response) => void json(request).then(() => response.writeHead(200, headers).end(body, 'latin1')))
 } else {
   const tools = instantTools()
-  serve(kind === 'sdk' ? bySdk(tools) : ours(tools))
+  servePort(kind === 'sdk' ? bySdk(tools) : ours(tools))
 }
-process.once('SIGTERM', () => process.exit(0))
 
 /** Every token is there, claimed and known at the same block; the verdicts are the real ones. */
 function instantTools(): Tools {
@@ -104,10 +100,4 @@ function bySdk(tools: Tools): RequestListener {
     return server
   })
   return toNodeHandler(handler) as RequestListener
-}
-
-async function readBody(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = []
-  await new Promise<void>((resolve) => request.on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', resolve))
-  return JSON.parse(Buffer.concat(chunks).toString())
 }

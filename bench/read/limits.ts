@@ -35,7 +35,7 @@ await bounded(240_000, async (made) => {
     stores.map(async (store) => {
       const settings = JSON.stringify({ ...shared, RATE_LIMIT_STORE: store })
       const args = ['touchstone', world.url, world.contract, 'events', join(folder, store), settings]
-      return made.adopt(await startServer(script, args), async (it) => void (await it.stop()))
+      return made.adopt(await startServer(script, args), (it) => it.stop())
     }),
   )
   const paths = Array.from({ length: clients }, (_, index) => `/api/asset/${index + 1}`)

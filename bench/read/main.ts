@@ -69,8 +69,7 @@ async function cachedReads(): Promise<void> {
 
 async function cachedPair(folder: string): Promise<Round[]> {
   await using made = new AsyncDisposableStack()
-  const start = async (args: readonly string[]) =>
-    made.adopt(await startServer(script, args), async (it) => void (await it.stop()))
+  const start = async (args: readonly string[]) => made.adopt(await startServer(script, args), (it) => it.stop())
   const ours = await start(['touchstone', world.url, world.contract, 'events', folder])
   const verdict = await (await fetch(`http://127.0.0.1:${ours.port}/api/asset/1`)).text()
   const bare = await start(['bare', String(Buffer.byteLength(verdict))])
@@ -152,7 +151,9 @@ async function manyClients(): Promise<void> {
     connections: 256,
     seconds: 4,
   })
-  const { upstreamCalls, batches, batchedIds } = JSON.parse(await server.stop()) as Record<string, number>
+  await server.stop()
+  const stats = server.said().trim().split('\n').at(-1) ?? ''
+  const { upstreamCalls, batches, batchedIds } = JSON.parse(stats) as Record<string, number>
   console.log(
     `256 clients       ${whole(requests)} answers over ${whole(tokens)} tokens   ${whole(rate)}/s   p50 ${p50.toFixed(1)} ms   p99 ${p99.toFixed(1)} ms   ${JSON.stringify(statuses)}\n` +
       `                  ${whole(batchedIds ?? 0)} tokens in ${whole(batches ?? 0)} batches, ${whole(upstreamCalls ?? 0)} upstream calls in all: ${(((upstreamCalls ?? 0) / requests) * 1000).toFixed(1)} per 1,000 answers`,

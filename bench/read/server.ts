@@ -3,11 +3,11 @@
  * <cache> <folder>` is the
  * verification host, perhaps with more settings as JSON.
  */
-import { createServer } from 'node:http'
 import type { Hex } from '@touchstone/verdict'
 import { startService } from '../../service/src/app/service.ts'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { exposedHeaders } from '../../service/src/http/responses.ts'
+import { servePort } from '../lib/processes.ts'
 import { metadataOf, silent } from '../lib/world.ts'
 
 /** The cached reads ask for these; a catalogue has the metadata of its products. */
@@ -32,9 +32,7 @@ if (kind === 'bare') {
     ['RateLimit', '"default";r=59;t=60'],
     ['X-Request-Id', 'kq3v0x9-1h2j3k4'],
   ].flat()
-  const server = createServer((_, response) => response.writeHead(200, headers).end(body))
-  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
-  process.once('SIGTERM', () => process.exit(0))
+  servePort((_, response) => response.writeHead(200, headers).end(body))
 } else {
   const config = readConfig({
     CHAIN_RPC_URLS: rpcUrl,

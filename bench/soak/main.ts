@@ -9,7 +9,7 @@ import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { residentMegabytes, warnWhenBusy } from '../lib/cost.ts'
 import { openFleet } from '../chaos/fleet.ts'
-import { median } from '../lib/processes.ts'
+import { median, percentile } from '../lib/processes.ts'
 import { kinds, openMix, type Kind } from './mix.ts'
 import { arrive, type Arrived } from './arrivals.ts'
 
@@ -100,11 +100,6 @@ function judge({ failures }: Arrived, memory: readonly number[], crashes: number
   for (const [what, count] of [...failures].slice(0, 10)) console.log(`  ×${count} ${what}`)
   if (errors > 0 || crashes > 0) throw new Error('Not every answer was what was asked for.')
   if (!(last <= mostGrowth * second)) throw new Error('Memory grows.')
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = Float64Array.from(values).sort()
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
 function numberOf(name: string, text: string): number {

@@ -14,6 +14,8 @@ import {
 } from '../../service/src/tap/keys/batch.ts'
 import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
+import { whole } from '../lib/print.ts'
+import { median } from '../lib/processes.ts'
 
 export type Tap = { picc: Uint8Array; cmac: Uint8Array }
 type Contender = { name: string; verify: (tap: Tap) => boolean | Promise<boolean>; rates: number[] }
@@ -122,12 +124,4 @@ export async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
 export function cpuSeconds(since: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(since)
   return (user + system) / 1e6
-}
-
-export function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
-}
-
-function whole(number: number): string {
-  return Math.round(number).toLocaleString('en')
 }

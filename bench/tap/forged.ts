@@ -7,14 +7,15 @@ import { batchHint, createKeyRing, embeddedBatch, type BatchRecord } from '../..
 import type { Derivation } from '../../service/src/tap/keys/derivations.ts'
 import { createAuthenticate, type Authenticate } from '../../service/src/tap/sun/authenticate.ts'
 import { createSearchBudget } from '../../service/src/tap/sun/search-budget.ts'
-import { batchNamed, cpuSeconds, median, tapsOf, type Tap } from './crypto.ts'
+import { median } from '../lib/processes.ts'
+import { batchNamed, cpuSeconds, tapsOf, type Tap } from './crypto.ts'
 
 const counts = [1, 100, 1_000, 4_000] as const
 const rounds = 7
 const tapsPerRound = 3_000
 
-type Work = () => Promise<unknown>
-type Row = { readonly name: string; readonly taps: number; readonly works: readonly Work[] }
+type Ring = Awaited<ReturnType<typeof ringOf>>
+type Row = readonly [name: string, taps: number, work: (ring: Ring) => Promise<unknown>]
 
 /** Prints one line a kind of tap: microseconds with one batch, and the ratios of more. Throws when a genuine tap fails. */
 export async function benchForgedTaps(): Promise<void> {
@@ -22,53 +23,21 @@ export async function benchForgedTaps(): Promise<void> {
   for (const scheme of ['an10922', 'sdm-backend-legacy'] as const) {
     const rings = await Promise.all(counts.map((count) => ringOf(count, scheme)))
     const rows: Row[] = [
-      {
-        name: 'forged, no hint',
-        taps: tapsPerRound,
-        works: rings.map(
-          ({ flooded }) =>
-            () =>
-              forged(flooded),
-        ),
-      },
-      {
-        name: 'forged, a hint of ours',
-        taps: tapsPerRound,
-        works: rings.map(
-          ({ flooded, hint }) =>
-            () =>
-              forged(flooded, hint),
-        ),
-      },
-      {
-        name: 'genuine, with its hint',
-        taps: tapsPerRound,
-        works: rings.map(
-          ({ flooded, hint, taps }) =>
-            () =>
-              genuine(flooded, hint, taps),
-        ),
-      },
-      {
-        name: 'one search, no budget',
-        taps: 50,
-        works: rings.map(
-          ({ searching }) =>
-            () =>
-              forged(searching),
-        ),
-      },
+      ['forged, no hint', tapsPerRound, ({ flooded }) => forged(flooded)],
+      ['forged, a hint of ours', tapsPerRound, ({ flooded, hint }) => forged(flooded, hint)],
+      ['genuine, with its hint', tapsPerRound, ({ flooded, hint, taps }) => genuine(flooded, hint, taps)],
+      ['one search, no budget', 50, ({ searching }) => forged(searching)],
     ]
-    for (const row of rows) await printRow(scheme, row)
+    for (const row of rows) await printRow(scheme, rings, row)
   }
 }
 
-async function printRow(scheme: Derivation, { name, taps, works }: Row): Promise<void> {
-  const costs = works.map((): number[] => [])
+async function printRow(scheme: Derivation, rings: readonly Ring[], [name, taps, work]: Row): Promise<void> {
+  const costs = rings.map((): number[] => [])
   for (let round = -1; round < rounds; round++)
-    for (const [index, work] of works.entries()) {
+    for (const [index, ring] of rings.entries()) {
       const began = process.cpuUsage()
-      for (let count = 0; count < taps; count++) await work()
+      for (let count = 0; count < taps; count++) await work(ring)
       if (round >= 0) costs[index]?.push((cpuSeconds(began) / taps) * 1e6)
     }
   const [first = []] = costs

@@ -20,7 +20,7 @@ const rounds = 5
 export async function benchTapHttp(batch: BatchRecord, paths: readonly string[]): Promise<void> {
   const json = JSON.stringify(batchToJson(batch))
   const bare = await startServer(script, ['bare'])
-  const crypto = await startServer(script, ['crypto', present], json)
+  const crypto = await startServer(script, ['crypto', present], { input: json })
   const load = (port: number, some: readonly string[], seconds: number) =>
     applyLoad({ port, paths: some, connections: 64, seconds })
   const few = paths.slice(0, 1_000)
@@ -95,8 +95,8 @@ async function startLedger(
 ): Promise<Contender> {
   const { url, sql, drop } = await createOwnDatabase()
   made.defer(drop)
-  const { port, pid, stop } = await startServer(script, ['ledger', sources, url], batch)
-  made.defer(async () => void (await stop()))
+  const { port, pid, stop } = await startServer(script, ['ledger', sources, url], { input: batch })
+  made.defer(stop)
   const costs = async (): Promise<Costs> => {
     const sessions = await sql.query<{ pid: number }>(sessionsStatement)
     return { ours: cpuSecondsOf([pid]), postgres: cpuSecondsOf(sessions.map((session) => session.pid)) }

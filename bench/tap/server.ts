@@ -3,7 +3,7 @@
  * at once; `ledger <sources> <postgres url>` has the real ledger and announces each tap. `sources` is the folder service/src of a build. The
  * batch comes as JSON on standard input.
  */
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
@@ -24,6 +24,7 @@ import type * as resolveTapModule from '../../service/src/tap/resolve-tap.ts'
 import type * as tagHashModule from '../../service/src/tap/tag-hash.ts'
 import type * as requestModule from '../../service/src/hosts/verification/request.ts'
 import type * as verifyRouteModule from '../../service/src/hosts/verification/routes/verify.ts'
+import { servePort } from '../lib/processes.ts'
 import { silent } from '../lib/world.ts'
 
 const [kind, sources = '', url = ''] = process.argv.slice(2)
@@ -125,6 +126,4 @@ const instantChain = {
   },
 } as unknown as Pick<Verdicts, 'byTag'>
 
-const server = createServer(kind === 'bare' ? bare() : await verifying())
-server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
-process.once('SIGTERM', () => process.exit(0))
+servePort(kind === 'bare' ? bare() : await verifying())
