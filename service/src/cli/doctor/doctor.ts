@@ -5,7 +5,7 @@ import { misspeltSettings } from './misspelt.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
-import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkPasses, checkThemes, checkTrustedDocuments } from './files.ts'
 import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
@@ -31,7 +31,7 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
 export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   const named = settingsOf(readConfig, env)
   const idle = misspeltSettings(env).map(({ name, meant }) =>
-    warning('settings', `${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`),
+    ofSettings(warning(`${name} is no setting, and has no effect.`, `Write ${meant}, or remove it.`)),
   )
   if ('state' in named) return [checkNode(), named, ...idle]
   const holder = await holderOf(named.dataDir).catch(() => null)
@@ -58,11 +58,13 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
   const isReady = [...chain, ...roleKeys].every(({ state }) => state !== 'wrong')
   const onChain = isReady ? await checkOnChain(config) : []
   if (env['CHAIN_QUORUM'] && config.chain.trust === 'rpc') idle.push(idleQuorum)
-  const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
+  const running: readonly Finding[] = isRunning
+    ? [{ area: 'machine', ...ok(`The service runs, as process ${holder.pid}.`) }]
+    : []
   return [
     checkNode(),
     ...running,
-    ok('settings', 'They can be read.'),
+    ofSettings(ok('They can be read.')),
     ...idle,
     ...chain,
     ...roleKeys,
@@ -71,18 +73,24 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
   ]
 }
 
-const idleQuorum = warning(
-  'settings',
-  'CHAIN_QUORUM has no effect with CHAIN_TRUST=rpc.',
-  'Set CHAIN_TRUST to quorum or proof, or remove CHAIN_QUORUM.',
+function ofSettings(found: CheckFinding): Finding {
+  return { area: 'settings', ...found }
+}
+
+const idleQuorum = ofSettings(
+  warning(
+    'CHAIN_QUORUM has no effect with CHAIN_TRUST=rpc.',
+    'Set CHAIN_TRUST to quorum or proof, or remove CHAIN_QUORUM.',
+  ),
 )
 
 /** The service of `npm start` makes its own settings, and another one may have been given them elsewhere. */
 const unchecked = (pid: number): Finding =>
-  warning(
-    'settings',
-    `Process ${pid} serves this folder with settings of its own, which were not checked.`,
-    'Run touchstone doctor with those settings; npm start makes its own.',
+  ofSettings(
+    warning(
+      `Process ${pid} serves this folder with settings of its own, which were not checked.`,
+      'Run touchstone doctor with those settings; npm start makes its own.',
+    ),
   )
 
 function settingsOf(read: typeof readConfig, env: NodeJS.ProcessEnv): Config | Finding {
@@ -90,7 +98,7 @@ function settingsOf(read: typeof readConfig, env: NodeJS.ProcessEnv): Config | F
     return read(env)
   } catch (error) {
     if (error instanceof ConfigError)
-      return wrong('settings', error.message, 'Correct it; touchstone serve --help lists every setting.')
+      return ofSettings(wrong(error.message, 'Correct it; touchstone serve --help lists every setting.'))
     throw error
   }
 }

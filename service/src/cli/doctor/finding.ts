@@ -17,17 +17,17 @@ export type Area =
   | 'clock'
   | 'traces'
 
-/** `wrong`: the service does not start or does not do its work. `remedy` is one sentence. */
-export type Finding = Readonly<{
-  area: Area
-  state: 'ok' | 'warning' | 'wrong'
-  what: string
-  remedy?: string
-}>
+/**
+ * A check finds this in its own area, unless another is named. `wrong`: the service does not start or does not do its work. `remedy` is one
+ * sentence.
+ */
+export type CheckFinding = Readonly<{ state: 'ok' | 'warning' | 'wrong'; what: string; remedy?: string; area?: Area }>
 
-export const ok = (area: Area, what: string): Finding => ({ area, state: 'ok', what })
-export const warning = (area: Area, what: string, remedy: string): Finding => ({ area, state: 'warning', what, remedy })
-export const wrong = (area: Area, what: string, remedy: string): Finding => ({ area, state: 'wrong', what, remedy })
+export type Finding = CheckFinding & Readonly<{ area: Area }>
+
+export const ok = (what: string): CheckFinding => ({ state: 'ok', what })
+export const warning = (what: string, remedy: string): CheckFinding => ({ state: 'warning', what, remedy })
+export const wrong = (what: string, remedy: string): CheckFinding => ({ state: 'wrong', what, remedy })
 
 const checkMs = 15_000
 
@@ -35,10 +35,11 @@ const checkMs = 15_000
 export async function findingsOf(
   area: Area,
   remedy: string,
-  check: () => Promise<readonly Finding[]>,
+  check: () => Promise<readonly CheckFinding[]>,
 ): Promise<readonly Finding[]> {
-  const late = () => [wrong(area, `The check took longer than ${checkMs / 1_000} s.`, remedy)]
-  return withDeadline(check(), checkMs, { onTimeout: late }).catch((error: unknown) => [
-    wrong(area, formatError(error), remedy),
+  const late = () => [wrong(`The check took longer than ${checkMs / 1_000} s.`, remedy)]
+  const parts = await withDeadline(check(), checkMs, { onTimeout: late }).catch((error: unknown) => [
+    wrong(formatError(error), remedy),
   ])
+  return parts.map((part) => ({ area, ...part }))
 }

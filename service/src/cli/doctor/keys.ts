@@ -12,18 +12,17 @@ import { compareBatches, missingKeysRemedy } from '../../tap/keys/shared.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { formatError } from '../session/output.ts'
-import { type Finding, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, ok, warning, wrong } from './finding.ts'
 
-export async function checkKeys(config: Config): Promise<readonly Finding[]> {
+export async function checkKeys(config: Config): Promise<readonly CheckFinding[]> {
   const { tap, roles, keys, operator } = config
-  const found: Finding[] = []
+  const found: CheckFinding[] = []
   if (roles.has('verification')) found.push(...(await checkTagKeys(config)))
   else if (tap.kek !== null) await readTagKeys(config, tap.kek)
   const usesTags = roles.has('verification') || roles.has('graphql')
   if (usesTags && tap.commitment === 'hmac' && tap.pepper === null)
     found.push(
       warning(
-        'keys',
         'TAG_PEPPER is not set: no tag can be bound or found on chain.',
         'Set TAG_PEPPER, the same for every instance (openssl rand -hex 32).',
       ),
@@ -33,7 +32,6 @@ export async function checkKeys(config: Config): Promise<readonly Finding[]> {
   if (isOne && keys === null)
     found.push(
       warning(
-        'keys',
         'OPERATOR_KEY is every role: a thief of it is all of them.',
         'Give each role a key; touchstone chain roles shows what they need.',
       ),
@@ -42,21 +40,21 @@ export async function checkKeys(config: Config): Promise<readonly Finding[]> {
 }
 
 /** Throws where a start would: a key of the token is missing, or a key is a published one. */
-export async function checkRoleKeys(config: Config): Promise<readonly Finding[]> {
+export async function checkRoleKeys(config: Config): Promise<readonly CheckFinding[]> {
   const { rejectPublishedKeys } = await import('../../chain/transactions/writer.ts')
   await using opened = new AsyncDisposableStack()
   const stores = await openKeyStores(config, opened)
   const roleKeys = keysByRole(await openRoleKeys(config, stores))
   rejectPublishedKeys(roleKeys, config.demo)
   assertPageKeys(config, roleKeys)
-  return config.keys === null ? [] : [ok('keys', 'The PKCS#11 token opens.')]
+  return config.keys === null ? [] : [ok('The PKCS#11 token opens.')]
 }
 
 /**
  * Throws where a start would, for the keys of the issuer and of attestations. A file may be damaged, or the folder lack keys of the database,
  * as on a second instance. `database` null: it is not asked.
  */
-export async function checkSigningKeys(config: Config, database: Sql | null): Promise<readonly Finding[]> {
+export async function checkSigningKeys(config: Config, database: Sql | null): Promise<readonly CheckFinding[]> {
   const { roles } = config
   await using opened = new AsyncDisposableStack()
   const stores = await openKeyStores(config, opened).catch(() => null)
@@ -80,12 +78,11 @@ function readTagKeys(
   return readKeyFile(tagKeyFile(join(dataDir, 'keys')), { kek, previousKek, demo })
 }
 
-async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
+async function checkTagKeys(config: Config): Promise<readonly CheckFinding[]> {
   const { kek } = config.tap
   if (kek === null)
     return [
       warning(
-        'keys',
         'TAG_KEK is not set: taps are answered 503.',
         'Set TAG_KEK to the key that sealed the tag keys; for new ones openssl rand -hex 32.',
       ),
@@ -96,19 +93,14 @@ async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
     return [
       batches.length === 0
         ? warning(
-            'keys',
             'There is no batch of tags: every tap is answered 503.',
             'Make one with touchstone tag batch create, or copy DATA_DIR/keys from another instance.',
           )
-        : ok(
-            'keys',
-            `TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`,
-          ),
+        : ok(`TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`),
       ...(missing.length === 0
         ? []
         : [
             wrong(
-              'keys',
               `The newest keys of ${missing.join(', ')} are not here: taps that fit no other batch are answered 503.`,
               missingKeysRemedy,
             ),
@@ -119,7 +111,7 @@ async function checkTagKeys(config: Config): Promise<readonly Finding[]> {
       error instanceof KeyFileError
         ? 'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.'
         : 'Look at the owner and the mode of the file.'
-    return [wrong('keys', formatError(error), remedy)]
+    return [wrong(formatError(error), remedy)]
   }
 }
 

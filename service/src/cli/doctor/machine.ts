@@ -6,16 +6,17 @@ import { bindError } from './port.ts'
 import { isOfDemonstration } from '../dev/secrets.ts'
 import { foreignEntry } from '../session/closed-folder.ts'
 import { forOthers } from '../../lib/private-folder.ts'
-import { type Finding, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, type Finding, ok, warning, wrong } from './finding.ts'
 
 const oldestNode = 24
 
 export function checkNode(): Finding {
   const version = process.versions.node
   const isNew = Number(version.split('.')[0]) >= oldestNode
-  return isNew
-    ? ok('machine', `Node ${version}.`)
-    : wrong('machine', `Node ${version} is too old.`, `Start the program with Node ${oldestNode} or newer.`)
+  const found = isNew
+    ? ok(`Node ${version}.`)
+    : wrong(`Node ${version} is too old.`, `Start the program with Node ${oldestNode} or newer.`)
+  return { area: 'machine', ...found }
 }
 
 const gigabyte = 2 ** 30
@@ -28,24 +29,22 @@ export async function checkFolder({
   dataDir,
   store,
   demo,
-}: Pick<Config, 'dataDir' | 'store' | 'demo'>): Promise<readonly Finding[]> {
+}: Pick<Config, 'dataDir' | 'store' | 'demo'>): Promise<readonly CheckFinding[]> {
   const found = await lstat(dataDir).catch(() => null)
   if (found === null) {
     const parent = await nearestParent(dataDir)
     const { blocks } = await statfs(parent)
     return (await mayWrite(parent)) && blocks > 0 // a file system of the kernel, such as /proc, has none
-      ? [ok('folder', `${dataDir} does not exist yet; the first start makes it.`)]
-      : [wrong('folder', `${dataDir} does not exist, and ${parent} is not writable.`, missingRemedy)]
+      ? [ok(`${dataDir} does not exist yet; the first start makes it.`)]
+      : [wrong(`${dataDir} does not exist, and ${parent} is not writable.`, missingRemedy)]
   }
   const target = await stat(dataDir).catch(() => found) // a link may lead to nothing
-  if (!target.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
-  if (!(await mayWrite(dataDir)))
-    return [wrong('folder', `${dataDir} is not writable by this user.`, folderRemedy(dataDir))]
+  if (!target.isDirectory()) return [wrong(`${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
+  if (!(await mayWrite(dataDir))) return [wrong(`${dataDir} is not writable by this user.`, folderRemedy(dataDir))]
   const foreign = await foreignEntry(dataDir)
   if (foreign !== null)
     return [
       (store.databaseUrl === null ? wrong : warning)(
-        'folder',
         `${dataDir} is the folder of something else: it has ${foreign}.`,
         'Name an empty or new folder in DATA_DIR.',
       ),
@@ -57,19 +56,17 @@ export async function checkFolder({
   const space = `${free.toFixed(1)} GB are free.`
   return [
     ...(!demo && isOfDemonstration(dataDir)
-      ? [warning('folder', `${dataDir} is that of a demonstration (npm start).`, 'Name a new folder in DATA_DIR.')]
+      ? [warning(`${dataDir} is that of a demonstration (npm start).`, 'Name a new folder in DATA_DIR.')]
       : []),
     open.length === 0
-      ? ok('folder', `${dataDir} is writable, and closed to other users.`)
+      ? ok(`${dataDir} is writable, and closed to other users.`)
       : warning(
-          'folder',
           `Other users can read ${open.slice(0, 3).join(', ')}.`,
           `Run chmod go= on them; a start of the service does it too.`,
         ),
     isEnough
-      ? ok('folder', space)
+      ? ok(space)
       : (bavail * bsize < neededBytes ? wrong : warning)(
-          'folder',
           space,
           'Free space on the disk: a full disk ends all writes, and nothing starts on one.',
         ),
@@ -113,7 +110,7 @@ function metricsPorts(first: number | null, workers: number): readonly number[] 
 export async function checkPorts(
   { hosts, roles, metricsPort, workers }: Config,
   isRunning: boolean,
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckFinding[]> {
   const wanted = [
     ...(['verification', 'gateway', 'graphql'] as const).flatMap((role) =>
       roles.has(role) ? [{ setting: `${role.toUpperCase()}_PORT`, port: hosts[role].port }] : [],
@@ -125,16 +122,15 @@ export async function checkPorts(
     wanted.map(async ({ setting, port }, at) => {
       const other = port === 0 ? undefined : wanted.slice(0, at).find((before) => before.port === port)
       if (other !== undefined)
-        return wrong('ports', `${setting}: ${port} is that of ${other.setting} too.`, `Choose another ${setting}.`)
+        return wrong(`${setting}: ${port} is that of ${other.setting} too.`, `Choose another ${setting}.`)
       const error = taken === null && port !== 0 ? await bindError(hosts.bind, port) : null
-      if (error === null) return ok('ports', `${setting}: ${port}. ${taken ?? 'It is free.'}`)
+      if (error === null) return ok(`${setting}: ${port}. ${taken ?? 'It is free.'}`)
       const remedies: Readonly<Record<string, string>> = {
         EADDRINUSE: `End the program that listens there (ss -ltnp), or choose another ${setting}.`,
         EACCES: `Choose a ${setting} above 1023, and put a proxy before it.`,
         EADDRNOTAVAIL: 'Set HOST to an address of this machine, or to 0.0.0.0.',
       }
       return wrong(
-        'ports',
         `${setting}: ${port} on ${hosts.bind} cannot be bound (${error}).`,
         remedies[error] ?? `Choose another ${setting}.`,
       )

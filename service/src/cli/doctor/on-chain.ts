@@ -5,7 +5,7 @@ import { channelKeys, facilitatorAccounts, type KeyStores, openKeyStores, openRo
 import type { RpcClient } from '../../chain/rpc/client.ts'
 import { chainId } from '../../domain/chain.ts'
 import { createLog } from '../../lib/log.ts'
-import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 
 const log = createLog(() => {}, 'silent')
 
@@ -33,7 +33,7 @@ async function checkRoles(
   contract: Hex,
   stores: KeyStores,
   paymentRpc: RpcClient,
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckFinding[]> {
   const roleKeys = await openRoleKeys({ operator }, stores)
   if (roleKeys.length === 0 || chain.interface === 'foreign') return []
   const { createChainSource } = await import('../../chain/rpc/source.ts')
@@ -42,7 +42,7 @@ async function checkRoles(
   const indexSource = opened.adopt(createChainSource({ ...chain, contract, chainId, log }), (it) => it.close())
   const parts = { contract, chainInterface: chain.interface, indexSource, startBlock: null, roleKeys, paymentRpc }
   const { keys, missing } = await examineRoles(parts, { err: () => {}, signal: new AbortController().signal })
-  if (missing.length === 0) return [ok('roles', 'Every key holds its role on chain, and has ether.')]
+  if (missing.length === 0) return [ok('Every key holds its role on chain, and has ether.')]
   const nameOf = (address: Hex | null) => `${keys.find((key) => key.address === address)?.key} (${address})`
   const keyless = missing.filter(({ what }) => what === 'key')
   const unfunded = missing.filter(({ what }) => what === 'ether')
@@ -52,11 +52,11 @@ async function checkRoles(
       const roles = new Set(own.map(({ what }) => what.replace(forReported, '')))
       const sentence = `${nameOf(address)} lacks ${[...roles].join(', ')}.`
       const remedy = 'Let the admin of the contract give it: touchstone chain roles prints the command for each.'
-      return (own.every(({ what }) => forReported.test(what)) ? warning : wrong)('roles', sentence, remedy)
+      return (own.every(({ what }) => forReported.test(what)) ? warning : wrong)(sentence, remedy)
     }),
-    ...unfunded.map(({ address, remedy }) => wrong('roles', `${nameOf(address)} has no ether.`, remedy)),
+    ...unfunded.map(({ address, remedy }) => wrong(`${nameOf(address)} has no ether.`, remedy)),
     ...keyless.map(({ role, remedy }) =>
-      warning('roles', `The role ${role} has no key: the service writes nothing as it.`, remedy),
+      warning(`The role ${role} has no key: the service writes nothing as it.`, remedy),
     ),
   ]
 }
@@ -69,7 +69,7 @@ async function checkGateway(
   contract: Hex,
   stores: KeyStores,
   rpc: RpcClient,
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckFinding[]> {
   if (!config.roles.has('gateway')) return []
   const { facilitatorUrl: url, facilitatorHeadersFile: headersFile, allowHighPrice } = config.gateway
   const { paymentTermsOf } = await import('../../app/hosts.ts')
@@ -89,13 +89,13 @@ async function checkGateway(
   const shared = { rpc, heads: chain.heads, terms, contract, allowHighPrice }
   const results = await examineSale({ ...shared, facilitator, facilitatorAddresses })
   const found = results.filter(({ state }) => state !== 'ok')
-  if (found.length === 0) return [ok('gateway', 'It can sell: token, facilitator and ether are there.')]
+  if (found.length === 0) return [ok('It can sell: token, facilitator and ether are there.')]
   const unpaid = found.some(({ name }) => name === 'settlement')
   return found
     .filter(({ name }) => !(unpaid && name === 'gas'))
     .map(({ name, state, message }) => {
       const remedy = remedies[name] ?? `Send ether to ${facilitatorAddresses.join(', ')}.`
-      return (state === 'wrong' || name === 'settlement' ? wrong : warning)('gateway', message, remedy)
+      return (state === 'wrong' || name === 'settlement' ? wrong : warning)(message, remedy)
     })
 }
 

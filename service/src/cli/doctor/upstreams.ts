@@ -15,35 +15,30 @@ import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { findClosedToUs } from '../../lib/private-folder.ts'
 import { isListening } from './port.ts'
-import { type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkSigningKeys } from './keys.ts'
 
 /** Beyond this the times of payments and tokens are wrong. */
 const mostSkewSeconds = 5
 
 /** `isRunning`: the service of this folder runs, and so has the embedded database. */
-export async function checkDatabase(config: Config, isRunning: boolean): Promise<readonly Finding[]> {
+export async function checkDatabase(config: Config, isRunning: boolean): Promise<readonly CheckFinding[]> {
   const { databaseUrl } = config.store
   if (databaseUrl === null) {
-    if (isRunning) return [ok('database', 'The embedded one; the running service has it.')]
+    if (isRunning) return [ok('The embedded one; the running service has it.')]
     const keys = await findingsOf('keys', signingRemedy, () => checkSigningKeys(config, null))
     return [...keys, await checkEmbedded(config)]
   }
   const { openBareDatabase } = await import('../../app/store.ts')
   const database = await openBareDatabase(config, 5_000).catch((error: Error) => {
     if (isMissingDatabase(error.cause))
-      return wrong(
-        'database',
-        'PostgreSQL answers, and has no database of this name.',
-        'Run createdb, or correct DATABASE_URL.',
-      )
+      return wrong('PostgreSQL answers, and has no database of this name.', 'Run createdb, or correct DATABASE_URL.')
     if (isOutOfConnections(error))
       return wrong(
-        'database',
         'PostgreSQL answers, and has no free connection.',
         'End clients that hold many, or raise the limit: max_connections, or that of the role.',
       )
-    if (error.cause instanceof UnfitDatabaseError) return wrong('database', error.cause.what, error.cause.remedy)
+    if (error.cause instanceof UnfitDatabaseError) return wrong(error.cause.what, error.cause.remedy)
     throw error
   })
   if ('state' in database) return [database]
@@ -55,10 +50,10 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
     const pending = `It lacks ${missing.map(({ name }) => name).join(', ')}.`
     return [
       missing.length === 0
-        ? ok('database', 'PostgreSQL answers, and has the schema of this program.')
+        ? ok('PostgreSQL answers, and has the schema of this program.')
         : config.store.migrate
-          ? ok('database', `PostgreSQL answers. ${pending} The next start brings it up to date.`)
-          : wrong('database', pending, 'Run touchstone migrate: MIGRATE is off.'),
+          ? ok(`PostgreSQL answers. ${pending} The next start brings it up to date.`)
+          : wrong(pending, 'Run touchstone migrate: MIGRATE is off.'),
       clockFinding('the database', Number(row?.now)),
       ...(missing.length > 0 ? [] : await findingsOf('database', rightsRemedy, () => checkRights(config.store))),
       ...(await findingsOf('keys', signingRemedy, () =>
@@ -70,19 +65,19 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
   }
 }
 
-async function checkEmbedded({ dataDir }: Config): Promise<Finding> {
+async function checkEmbedded({ dataDir }: Config): Promise<CheckFinding> {
   const { findOtherStore } = await import('../../app/store.ts')
   const other = findOtherStore(dataDir)
-  if (other !== null) return wrong('database', ...other)
-  if (!existsSync(join(dataDir, 'store'))) return ok('database', 'The embedded one; the first start makes it.')
+  if (other !== null) return wrong(...other)
+  if (!existsSync(join(dataDir, 'store'))) return ok('The embedded one; the first start makes it.')
   const closed = await findClosedToUs(join(dataDir, 'store'))
   return closed === null
-    ? ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')
-    : wrong('database', `${closed.path} may not be written (${closed.code}).`, closed.remedy)
+    ? ok('The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')
+    : wrong(`${closed.path} may not be written (${closed.code}).`, closed.remedy)
 }
 
 /** Tables that another role made may be closed to that of DATABASE_URL, which DATABASE_DIRECT_URL need not have. */
-async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Promise<readonly Finding[]> {
+async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Promise<readonly CheckFinding[]> {
   if (url === null) return []
   const { openDatabase } = await import('../../db/database.ts')
   const options = { url, directUrl: directUrl ?? url, poolSize: 1, statementTimeoutMs: 5_000 }
@@ -92,7 +87,7 @@ async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Pr
     .finally(() => database.close())
   if (closed.length === 0) return []
   const tables = closed.map(({ name }) => name).join(', ')
-  return [wrong('database', `The role of DATABASE_URL has no rights to ${tables}.`, rightsRemedy)]
+  return [wrong(`The role of DATABASE_URL has no rights to ${tables}.`, rightsRemedy)]
 }
 
 const signingRemedy = 'Correct the setting, or copy the file from the instance that has the keys.'
@@ -103,7 +98,7 @@ const closedStatement = `select relname as name from pg_class where relnamespace
   and relname = any($1::text[]) and not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')) order by 1`
 
 /** Lists are read from the first database while the replica is away, so that this is a warning. */
-export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<readonly Finding[]> {
+export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<readonly CheckFinding[]> {
   if (databaseUrl === null || readUrl === null) return []
   const { openDatabase } = await import('../../db/database.ts')
   await using opened = new AsyncDisposableStack()
@@ -113,44 +108,42 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
   try {
     const replica = await open(readUrl)
     if (primary.dialect === 'citus')
-      return [warning('database', 'DATABASE_READ_URL has no effect on a cluster.', 'Remove DATABASE_READ_URL.')]
-    if (await isOneDatabase(primary.query, replica.query)) return [ok('database', 'The replica answers.')]
+      return [warning('DATABASE_READ_URL has no effect on a cluster.', 'Remove DATABASE_READ_URL.')]
+    if (await isOneDatabase(primary.query, replica.query)) return [ok('The replica answers.')]
   } catch (error) {
     return [
       warning(
-        'database',
         `The replica of DATABASE_READ_URL does not answer: ${reasonOf(error)}.`,
         'Start it, or correct DATABASE_READ_URL; lists are read from DATABASE_URL meanwhile.',
       ),
     ]
   }
-  return [wrong('database', new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')]
+  return [wrong(new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')]
 }
 
-export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<readonly Finding[]> {
+export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<readonly CheckFinding[]> {
   if (redisUrl === null) return []
   if (store !== 'redis')
     return [
       warning(
-        'redis',
         `REDIS_URL has no effect with RATE_LIMIT_STORE=${store}.`,
         'Set RATE_LIMIT_STORE=redis, or remove REDIS_URL.',
       ),
     ]
   const isThere = await isAccepting(redisUrl)
   const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
-  if (!isThere) return [wrong('redis', 'Nothing accepts connections under REDIS_URL.', remedy)]
+  if (!isThere) return [wrong('Nothing accepts connections under REDIS_URL.', remedy)]
   const { openRedisWindows } = await import('../../http/rate-limit/redis.ts')
   const windows = openRedisWindows(redisUrl)
   try {
     const fault = await windows.ready(3_000)
     const unusable = (error: unknown, mend: string) => [
-      wrong('redis', `The Redis of REDIS_URL cannot be used: ${reasonOf(error).replace(/\.$/, '')}.`, mend),
+      wrong(`The Redis of REDIS_URL cannot be used: ${reasonOf(error).replace(/\.$/, '')}.`, mend),
     ]
     if (fault !== null) return unusable(fault, remedy)
     // A replica, and one that is full, take connections and no count.
     return await windows.consume([{ key: 'doctor', limit: 1, windowMs: 1, count: 0 }], 1).then(
-      () => [ok('redis', 'It counts limits, with this name and password.')],
+      () => [ok('It counts limits, with this name and password.')],
       (error: unknown) =>
         unusable(error, 'Name one in REDIS_URL that takes writes; limits hold for each process alone meanwhile.'),
     )
@@ -160,14 +153,13 @@ export async function checkRedis({ limits: { redisUrl, store } }: Config): Promi
 }
 
 /** Requests are answered without a collector, so that one that is away is a warning. */
-export async function checkCollector({ traces: { endpoint } }: Config): Promise<readonly Finding[]> {
+export async function checkCollector({ traces: { endpoint } }: Config): Promise<readonly CheckFinding[]> {
   if (endpoint === null) return []
   const isThere = await isAccepting(endpoint)
   return [
     isThere
-      ? ok('traces', 'The collector accepts connections.')
+      ? ok('The collector accepts connections.')
       : warning(
-          'traces',
           'Nothing accepts connections under OTEL_EXPORTER_OTLP_ENDPOINT.',
           'Start the collector, or correct the setting; traces are lost meanwhile.',
         ),
@@ -181,10 +173,9 @@ function isAccepting(url: string): Promise<boolean> {
   return isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || usualPort), 3_000)
 }
 
-export async function checkChain({ chain }: Config): Promise<readonly Finding[]> {
+export async function checkChain({ chain }: Config): Promise<readonly CheckFinding[]> {
   const { rpcUrls, contract, trust } = chain
-  if (rpcUrls.length === 0)
-    return [wrong('chain', 'No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
+  if (rpcUrls.length === 0) return [wrong('No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
   const asked = await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))
   const isUsable = asked.flat().every(({ state }) => state !== 'wrong')
   return [
@@ -194,13 +185,10 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
       requiredAnswers(chain) // throws where a start would
       return []
     })),
-    ...(contract === null
-      ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
-      : []),
+    ...(contract === null ? [wrong('No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')] : []),
     ...(countProviders(rpcUrls) === 1
       ? [
           warning(
-            'chain',
             `There is one provider only.${trust === 'proof' ? ' It decides which blocks there are.' : ''}`,
             'Add one of another company to CHAIN_RPC_URLS.',
           ),
@@ -210,7 +198,7 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
 }
 
 /** Asks for what every verdict is read with. One provider with proofs is enough for all of them. */
-async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain']): Promise<readonly Finding[]> {
+async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain']): Promise<readonly CheckFinding[]> {
   const failures = async (...call: readonly [string, readonly unknown[]]) => {
     const asked = rpcUrls.map(async (url) => {
       const answer = createRpcClient({ url, timeoutMs: 5_000 })(...call)
@@ -225,18 +213,10 @@ async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain'
   const proofState = proofless.length === rpcUrls.length ? wrong : warning
   return [
     ...tagless.map((failure) =>
-      wrong(
-        'chain',
-        `There is no ${blockTag} block at ${failure}.`,
-        'Name another provider, or set CHAIN_BLOCK_TAG=latest.',
-      ),
+      wrong(`There is no ${blockTag} block at ${failure}.`, 'Name another provider, or set CHAIN_BLOCK_TAG=latest.'),
     ),
     ...proofless.map((failure) =>
-      proofState(
-        'chain',
-        `There are no proofs at ${failure}.`,
-        'Name another provider; CHAIN_TRUST=proof needs eth_getProof.',
-      ),
+      proofState(`There are no proofs at ${failure}.`, 'Name another provider; CHAIN_TRUST=proof needs eth_getProof.'),
     ),
   ]
 }
@@ -244,30 +224,25 @@ async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain'
 async function checkProvider(
   url: string,
   { contract, codeHash, maxHeadAgeSeconds, startBlock }: Config['chain'],
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckFinding[]> {
   const host = endpointHost(url)
   const rpc = createRpcClient({ url, timeoutMs: 5_000 })
   try {
     const id = Number(await rpc('eth_chainId'))
     if (id !== chainId)
       return [
-        wrong(
-          'chain',
-          `${host} serves the chain ${id}, not ${chainId}.`,
-          'Name a provider of Base Sepolia in CHAIN_RPC_URLS.',
-        ),
+        wrong(`${host} serves the chain ${id}, not ${chainId}.`, 'Name a provider of Base Sepolia in CHAIN_RPC_URLS.'),
       ]
     const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp?: Hex; number?: Hex } | null
     const time = Number(block?.timestamp ?? Number.NaN)
     const age = Date.now() / 1_000 - time
-    const found = [ok('chain', `${host} answers; its newest block is ${Math.max(0, Math.round(age))} s old.`)]
+    const found = [ok(`${host} answers; its newest block is ${Math.max(0, Math.round(age))} s old.`)]
     if (age < -mostSkewSeconds) found.push(clockFinding(`a block of ${host}`, time))
     else if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
       found.push(await oldHeadFinding(url, time, maxHeadAgeSeconds))
     if (startBlock > BigInt(block?.number ?? 0))
       found.push(
         wrong(
-          'chain',
           `CHAIN_START_BLOCK is above the newest block of ${host}, so that nothing is indexed.`,
           'Set it to the block of the contract’s deployment, or any before.',
         ),
@@ -278,7 +253,6 @@ async function checkProvider(
   } catch (error) {
     return [
       wrong(
-        'chain',
         `${host} does not answer: ${reasonOf(error)}.`,
         'Check the URL, its key and the network, or name another provider.',
       ),
@@ -287,18 +261,17 @@ async function checkProvider(
 }
 
 /** `time` is that of an old block. The provider's own clock says whether it is old, or the clock here is ahead. */
-async function oldHeadFinding(url: string, time: number, maxHeadAgeSeconds: number): Promise<Finding> {
+async function oldHeadFinding(url: string, time: number, maxHeadAgeSeconds: number): Promise<CheckFinding> {
   const host = endpointHost(url)
   const theirs = await clockOf(url)
   const clock = theirs === null ? null : clockFinding(`the clock of ${host}`, theirs)
   if (theirs !== null && clock?.state === 'wrong' && theirs - time <= maxHeadAgeSeconds) return clock
   return theirs === null
     ? wrong(
-        'chain',
         `${host} is behind, or the clock of this machine is ahead.`,
         'Set the clock right, wait, or name another provider: verdicts would be 502.',
       )
-    : wrong('chain', `${host} is behind.`, 'Wait, or name another provider: verdicts would be 502.')
+    : wrong(`${host} is behind.`, 'Wait, or name another provider: verdicts would be 502.')
 }
 
 /** Returns the time of a server in unix seconds, from its header `Date`; null where it sends none. */
@@ -312,30 +285,26 @@ async function clockOf(url: string): Promise<number | null> {
   return Number.isNaN(time) ? null : time
 }
 
-function checkCode(host: string, code: unknown, codeHash: Hex | undefined): Finding {
+function checkCode(host: string, code: unknown, codeHash: Hex | undefined): CheckFinding {
   if (typeof code !== 'string' || code === '0x')
     return wrong(
-      'chain',
       `CHAIN_CONTRACT has no code on ${host}.`,
       'Correct CHAIN_CONTRACT, or deploy the registry (contracts/README.md).',
     )
   if (codeHash !== undefined && keccak256(code as Hex) !== codeHash)
     return wrong(
-      'chain',
       `The code of the contract on ${host} is not that of CHAIN_CODE_HASH.`,
       'Correct CHAIN_CODE_HASH, or do not trust that provider.',
     )
-  return ok('chain', `${host} has the code of CHAIN_CONTRACT.`)
+  return ok(`${host} has the code of CHAIN_CONTRACT.`)
 }
 
 /** `time` is another clock's, in unix seconds. */
-function clockFinding(whose: string, time: number): Finding {
+function clockFinding(whose: string, time: number): CheckFinding {
   const skew = Math.round(Date.now() / 1_000 - time)
-  return Math.abs(skew) <= mostSkewSeconds
-    ? ok('clock', `It agrees with ${whose}.`)
-    : wrong(
-        'clock',
-        `It differs from ${whose} by ${skew} s.`,
-        'Synchronise the clocks with NTP (timedatectl set-ntp true).',
-      )
+  const found =
+    Math.abs(skew) <= mostSkewSeconds
+      ? ok(`It agrees with ${whose}.`)
+      : wrong(`It differs from ${whose} by ${skew} s.`, 'Synchronise the clocks with NTP (timedatectl set-ntp true).')
+  return { area: 'clock', ...found }
 }

@@ -80,24 +80,15 @@ function linkStage({ baseUrl }: Session, url: string): Stage {
   if (!URL.canParse(url)) return { findings: [], facts: {} }
   const { host, pathname } = new URL(url)
   const own = new URL(baseUrl).host
-  const findings = [
-    ...(host === own
-      ? []
-      : [
-          fault(
-            'wrong_host',
-            `The link opens ${host}, and this service is ${own}: another service, or BASE_URL is wrong.`,
-          ),
-        ]),
-    ...(targetOf(pathname) === null
-      ? [
-          fault(
-            'unknown_path',
-            'No tap route has this path: /tap, /api/verify, /api/dpp/…, /01/{gtin}/21/{serial}, /token/{tokenId}.',
-          ),
-        ]
-      : []),
-  ]
+  const findings: Finding[] = []
+  if (host !== own) {
+    const text = `The link opens ${host}, and this service is ${own}: another service, or BASE_URL is wrong.`
+    findings.push(fault('wrong_host', text))
+  }
+  if (targetOf(pathname) === null) {
+    const text = 'No tap route has this path: /tap, /api/verify, /api/dpp/…, /01/{gtin}/21/{serial}, /token/{tokenId}.'
+    findings.push(fault('unknown_path', text))
+  }
   return { findings, facts: { host } }
 }
 

@@ -81,7 +81,6 @@ it('a link to a data folder is one for touchstone doctor, and a link to nothing 
   const found = async () => (await checkFolder({ dataDir: link, store: readConfig({}).store, demo: false }))[0]
   symlinkSync(testFolder(), link)
   assert.deepEqual(await found(), {
-    area: 'folder',
     state: 'ok',
     what: `${link} is writable, and closed to other users.`,
   })
