@@ -112,13 +112,10 @@ export async function openFleet(
     await cp(join(dataDirOf(first), 'keys'), join(dataDirOf(name), 'keys'), { recursive: true })
   }
   if (cluster !== null) {
-    await using whole = new AsyncDisposableStack()
-    const opened = await openDatabase({ url: postgres.url, statementTimeoutMs: 60_000 })
-    whole.defer(() => opened.close())
-    await distribute(opened)
+    await using whole = await openDatabase({ url: postgres.url, statementTimeoutMs: 60_000 })
+    await distribute(whole)
   }
-  const database = await openDatabase({ url: postgres.url, poolSize: 2, statementTimeoutMs: 20_000 })
-  made.defer(() => database.close())
+  const database = made.use(await openDatabase({ url: postgres.url, poolSize: 2, statementTimeoutMs: 20_000 }))
 
   const wishes = new Map<string, InstanceWishes>()
   const instances: readonly Instance[] = names.map((name) =>

@@ -48,7 +48,7 @@ async function runRound(made: AsyncDisposableStack, synchronous: boolean): Promi
   const clusters = round.adopt(await startClusters({ synchronous, delayMs: synchronous ? 0 : delayMs }), (it) =>
     it.end(),
   )
-  const database = round.adopt(await openDatabase({ url: clusters.url, poolSize: writers }), (it) => it.close())
+  const database = round.use(await openDatabase({ url: clusters.url, poolSize: writers }))
   await database.exec('create table written (id bigint primary key)')
   const confirmed = new Map<bigint, number>()
   let next = 0n

@@ -39,10 +39,9 @@ export async function createClusterDatabase(
 }
 
 async function onServer(server: URL, statement: string): Promise<void> {
-  const admin = await openDatabase({ url: server.href, poolSize: 1, statementTimeoutMs: 30_000 }).catch(
-    (cause: unknown) => {
-      throw new Error(`This benchmark needs PostgreSQL at ${server.host}; TEST_DATABASE_URL names another.`, { cause })
-    },
-  )
-  await admin.exec(statement).finally(() => admin.close())
+  const opening = openDatabase({ url: server.href, poolSize: 1, statementTimeoutMs: 30_000 })
+  await using admin = await opening.catch((cause: unknown) => {
+    throw new Error(`This benchmark needs PostgreSQL at ${server.host}; TEST_DATABASE_URL names another.`, { cause })
+  })
+  await admin.exec(statement)
 }

@@ -103,8 +103,9 @@ await bounded(600_000, async (made) => {
       cache: 'off',
       cacheEntries: 1,
     } as const
-    const source = createChainSource(options)
-    const reader = createAssetReader({ ...options, source })
+    await using opened = new AsyncDisposableStack()
+    const source = opened.adopt(createChainSource(options), (it) => it.close())
+    const reader = opened.adopt(createAssetReader({ ...options, source }), (it) => it.close())
     try {
       const { asset, block } = await (byTag ? reader.readByTag(tagOf(tokenId)) : reader.read(tokenId))
       if (lie.made() === null) return false
@@ -118,9 +119,6 @@ await bounded(600_000, async (made) => {
       if (!(error instanceof ServiceError)) throw error
       if (lie.made() === null) return false
       tally[mode].refused += 1
-    } finally {
-      reader.close()
-      await source.close()
     }
     return true
   }

@@ -37,16 +37,13 @@ const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const ratio = (value: number) => `×${value.toFixed(2)}`
 
 console.log(`minting ${whole(tokens)} assets on a local chain …`)
-const world = await startWorld(tokens)
+await using made = new AsyncDisposableStack()
 const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-bench-'))
-try {
-  await cachedReads()
-  await coldReads()
-  await manyClients()
-} finally {
-  await world.close()
-  await rm(dataDir, { recursive: true, force: true })
-}
+made.defer(() => rm(dataDir, { recursive: true, force: true }))
+const world = made.adopt(await startWorld(tokens), (it) => it.close())
+await cachedReads()
+await coldReads()
+await manyClients()
 
 /**
  * Processor time of the server for each request is a steadier figure than its rate. A busy machine takes a share of the rate. Processes of
@@ -68,8 +65,8 @@ async function cachedReads(): Promise<void> {
 }
 
 async function cachedPair(folder: string): Promise<Round[]> {
-  await using made = new AsyncDisposableStack()
-  const start = async (args: readonly string[]) => made.adopt(await startServer(script, args), (it) => it.stop())
+  await using pair = new AsyncDisposableStack()
+  const start = async (args: readonly string[]) => pair.adopt(await startServer(script, args), (it) => it.stop())
   const ours = await start(['touchstone', world.url, world.contract, 'events', folder])
   const verdict = await (await fetch(`http://127.0.0.1:${ours.port}/api/asset/1`)).text()
   const bare = await start(['bare', String(Buffer.byteLength(verdict))])

@@ -73,10 +73,6 @@ export async function startOwnCitus(): Promise<OwnCitus> {
 }
 
 async function within(node: OwnPostgres, work: (database: Database) => Promise<void>): Promise<void> {
-  const database = await openDatabase({ url: node.primaryUrl(), poolSize: 1, statementTimeoutMs: 120_000 })
-  try {
-    await work(database)
-  } finally {
-    await database.close()
-  }
+  await using database = await openDatabase({ url: node.primaryUrl(), poolSize: 1, statementTimeoutMs: 120_000 })
+  await work(database)
 }

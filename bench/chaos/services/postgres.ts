@@ -96,18 +96,14 @@ export async function startOwnPostgres({
 
   /** Changes settings of a server, and waits until `holds` is true there. */
   async function configure(server: Server, settings: Readonly<Record<string, string>>, holds = 'true'): Promise<void> {
-    const database = await openDatabase({ url: urlOf(server), poolSize: 1 })
-    try {
-      for (const [name, value] of Object.entries(settings)) await database.exec(`alter system set ${name} = '${value}'`)
-      await database.exec('select pg_reload_conf()')
-      for (const until = performance.now() + 30_000; performance.now() < until; await delay(50)) {
-        const [row] = await database.query<{ holds: boolean }>(`select ${holds} as holds`)
-        if (row?.holds === true) return
-      }
-      throw new Error(`PostgreSQL does not come to: ${holds}`)
-    } finally {
-      await database.close()
+    await using database = await openDatabase({ url: urlOf(server), poolSize: 1 })
+    for (const [name, value] of Object.entries(settings)) await database.exec(`alter system set ${name} = '${value}'`)
+    await database.exec('select pg_reload_conf()')
+    for (const until = performance.now() + 30_000; performance.now() < until; await delay(50)) {
+      const [row] = await database.query<{ holds: boolean }>(`select ${holds} as holds`)
+      if (row?.holds === true) return
     }
+    throw new Error(`PostgreSQL does not come to: ${holds}`)
   }
 
   return {

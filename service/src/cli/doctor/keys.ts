@@ -119,7 +119,7 @@ async function checkTagKeys(config: Config): Promise<readonly CheckFinding[]> {
 async function missingBatches(config: Config, records: readonly BatchKeyRecord[]): Promise<readonly string[]> {
   if (config.store.databaseUrl === null) return []
   const { openBareDatabase } = await import('../../app/store.ts')
-  const database = await openBareDatabase(config, 5_000).catch(() => null)
+  await using database = await openBareDatabase(config, 5_000).catch(() => null)
   if (database === null) return []
   try {
     const shared = await tagStore(database).batches()
@@ -131,7 +131,5 @@ async function missingBatches(config: Config, records: readonly BatchKeyRecord[]
     return compareBatches(here, shared, config).missing.filter((id) => !inToken.has(id))
   } catch {
     return []
-  } finally {
-    await database.close()
   }
 }

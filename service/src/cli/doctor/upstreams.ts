@@ -81,13 +81,12 @@ async function checkRights({ databaseUrl: url, directUrl }: Config['store']): Pr
   if (url === null) return []
   const { openDatabase } = await import('../../db/database.ts')
   const options = { url, directUrl: directUrl ?? url, poolSize: 1, statementTimeoutMs: 5_000 }
-  const database = await openDatabase(options)
-  const closed = await database
-    .query<{ name: string }>(closedStatement, [`{${[...keptTables, 'rate_window'].join(',')}}`])
-    .finally(() => database.close())
+  await using database = await openDatabase(options)
+  const tables = `{${[...keptTables, 'rate_window'].join(',')}}`
+  const closed = await database.query<{ name: string }>(closedStatement, [tables])
   if (closed.length === 0) return []
-  const tables = closed.map(({ name }) => name).join(', ')
-  return [wrong(`The role of DATABASE_URL has no rights to ${tables}.`, rightsRemedy)]
+  const names = closed.map(({ name }) => name).join(', ')
+  return [wrong(`The role of DATABASE_URL has no rights to ${names}.`, rightsRemedy)]
 }
 
 const signingRemedy = 'Correct the setting, or copy the file from the instance that has the keys.'
