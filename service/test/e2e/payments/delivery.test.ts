@@ -43,6 +43,15 @@ async function buyAndBreak(url: string, payment: SignedPayment, reached: () => b
 
 const isStored = (payment: SignedPayment) => async () => (await world.store.find(keyOf(payment))) !== undefined
 
+/** Buys a proof, and loses it on its way to the buyer. */
+async function loseProof() {
+  const first = await sign(payer)
+  const sold = await buySettled(gateway.url, token, first)
+  assert.equal(sold.status, 200)
+  await world.undeliver(first)
+  return { first, sold }
+}
+
 /** Mines a payment once it is stored that its proof was not delivered. */
 async function mineUndelivered(): Promise<void> {
   await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
@@ -140,9 +149,7 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 
   it('gets nothing with a payment to another seller, and the buyer is not charged for that either', async () => {
-    const first = await sign(payer)
-    const sold = await buySettled(gateway.url, token, first)
-    await world.undeliver(first)
+    const { sold } = await loseProof()
     const elsewhere = await buy(gateway.url, token, await sign(payer, { to: world.signer.address }))
     assert.deepEqual(codesOf(elsewhere), [402, 'recipient_mismatch'])
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
@@ -150,9 +157,7 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 
   it('waits for its buyer although a stranger repeats the first payment, which is public on the chain', async () => {
-    const first = await sign(payer)
-    const sold = await buySettled(gateway.url, token, first)
-    await world.undeliver(first)
+    const { first, sold } = await loseProof()
     const repeated = await buySettled(gateway.url, token, first)
     assert.deepEqual([repeated.status, repeated.text], [200, sold.text])
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
@@ -162,9 +167,7 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 
   it('waits for its buyer although a stranger sends a payment that the chain shows as used', async () => {
-    const first = await sign(payer)
-    const sold = await buySettled(gateway.url, token, first)
-    await world.undeliver(first)
+    const { sold } = await loseProof()
     // It paid the same seller through another service.
     const used = await sign(payer)
     await world.submit(used)
@@ -174,22 +177,17 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 
   it('waits for its buyer although a stranger sends a payment of theirs that has expired unused', async () => {
-    const first = await sign(payer)
-    const sold = await buySettled(gateway.url, token, first)
-    const key = keyOf(first)
-    await world.store.setUndelivered(key, true)
+    const { first, sold } = await loseProof()
     // A transaction that failed shows it to everyone, and from its end on it cannot be used any more.
     const expired = await sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000) - 60) })
     assert.deepEqual(codesOf(await buy(gateway.url, token, expired)), [402, 'authorization_expired'])
-    assert.equal((await world.store.find(key))?.undelivered, true)
+    assert.equal((await world.store.find(keyOf(first)))?.undelivered, true)
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
     assert.equal(await charged(), price)
   })
 
   it('is not executed where the statement that ends the mark has no answer', async () => {
-    const first = await sign(payer)
-    const sold = await buySettled(gateway.url, token, first)
-    await world.undeliver(first)
+    const { sold } = await loseProof()
     await using lossy = await world.open({ ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
     const next = await buySettled(lossy.url, token, await sign(payer))
     assert.deepEqual([next.status, next.text], [200, sold.text])
@@ -197,9 +195,7 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 
   it('leaves the mark where its own connection breaks', async () => {
-    const first = await sign(payer)
-    assert.equal((await buySettled(gateway.url, token, first)).status, 200)
-    await world.undeliver(first)
+    await loseProof()
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger })
     await buyAndBreak(slow.url, await sign(payer), isFinding)
