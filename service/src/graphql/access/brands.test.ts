@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { type ExecutionResult, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
+import { openEvents } from '../../../test/support/graphql/socket.ts'
 import {
   hashOf,
   insertAsset,
@@ -20,14 +21,14 @@ import { canonicalMetadata } from '../../assets/metadata.ts'
 import { metadataStore } from '../../assets/metadata-store.ts'
 import type { Database } from '../../db/database.ts'
 import { eventKinds } from '../../domain/registry-event.ts'
-import { outboxChannel, outboxStore } from '../../index/outbox.ts'
+import { outboxStore } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
 import { createTapLog } from '../../tap/log/recorder.ts'
-import { contextFactory, createLoaders } from '../context.ts'
+import { contextFactory } from '../context.ts'
 import { scopes, type Verb, verbsOf } from '../../access/rights.ts'
 import { indexStores } from '../stores.ts'
-import { createEventDispatcher, type EventDispatcher } from '../subscriptions/dispatcher.ts'
-import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from '../subscriptions/subscriptions.ts'
+import type { EventDispatcher } from '../subscriptions/dispatcher.ts'
+import { type SubscriptionEvent, subscriptionResolvers } from '../subscriptions/subscriptions.ts'
 
 const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
 const page = 'pageInfo { hasNextPage hasPreviousPage startCursor endCursor } totalCount'
@@ -116,15 +117,8 @@ for (const { name, open, skip } of testDatabases())
     let called: string[]
     before(async () => {
       database = await open()
-      const log = createLog(() => {})
-      const outbox = outboxStore(database)
-      const load = payloadLoader(
-        () => createLoaders(indexStores(database)),
-        () => alice,
-        outbox,
-      )
-      const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
-      dispatcher = await createEventDispatcher({ outbox, listen, load, log, pollMs: 20 })
+      const events = await openEvents(database, { pollMs: 20 })
+      dispatcher = events.dispatcher
       called = []
       const done = (field: string) => () => {
         called.push(field)
@@ -134,7 +128,7 @@ for (const { name, open, skip } of testDatabases())
       const Mutation = Object.fromEntries(fields.map((field) => [field, done(field)]))
       const Query = { transferTypedData: done('transferTypedData') }
       graphql = await startGraphql(database, {
-        resolvers: [subscriptionResolvers({ dispatcher, outbox, load, log }), { Mutation, Query }],
+        resolvers: [subscriptionResolvers(events), { Mutation, Query }],
       })
       await setCursor(database, { number: 77, at: '2026-01-06T00:00:00Z' })
       await insertOperation(database, hashOf(7))

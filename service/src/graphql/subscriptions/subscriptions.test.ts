@@ -3,20 +3,21 @@ import assert from 'node:assert/strict'
 import { after as afterAll, before, beforeEach, describe, it } from 'node:test'
 import { execute, type ExecutionResult, type GraphQLSchema, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { openEvents } from '../../../test/support/graphql/socket.ts'
 import { alice, hashOf, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
 import { cachedMetadata, metadataStore } from '../../assets/metadata-store.ts'
 import type { Database } from '../../db/database.ts'
 import { IndexIncompleteError, wholeIndex } from '../../index/contract.ts'
-import { formatPosition, outboxChannel, outboxStore, parsePosition } from '../../index/outbox.ts'
+import { formatPosition, outboxStore, parsePosition } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
-import { contextFactory, createLoaders, type GraphqlContext } from '../context.ts'
+import { contextFactory, type GraphqlContext } from '../context.ts'
 import { fieldResolvers } from '../queries/fields.ts'
 import { graphqlSchema, type ResolverMap } from '../schema.ts'
 import { indexStores } from '../stores.ts'
-import { createEventDispatcher, type EventDispatcher, notLoaded } from './dispatcher.ts'
+import { type EventDispatcher, notLoaded } from './dispatcher.ts'
 import { createEventStream } from './stream.ts'
-import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from './subscriptions.ts'
+import { type SubscriptionEvent, subscriptionResolvers } from './subscriptions.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`events since a position on ${name}`, { skip }, () => {
@@ -33,9 +34,9 @@ for (const { name, open, skip } of testDatabases())
       await database.query(
         `insert into outbox (topic, kind, token_id, payload) select 'tap', 'VERIFIED', 7, '{}' from generate_series(1, 300)`,
       )
-      const log = createLog(() => {})
-      const stores = indexStores(database)
-      const store = outboxStore(database)
+      const opened = await openEvents(database)
+      const store = opened.outbox
+      dispatcher = opened.dispatcher
       let running = 0
       const outbox: typeof store = {
         ...store,
@@ -44,16 +45,9 @@ for (const { name, open, skip } of testDatabases())
           return store.range(range).finally(() => (running -= 1))
         },
       }
-      const load = payloadLoader(
-        () => createLoaders(stores),
-        () => alice,
-        store,
-      )
-      const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
-      dispatcher = await createEventDispatcher({ outbox: store, listen, load, log })
-      events = subscriptionResolvers({ dispatcher, outbox, load, log })
+      events = subscriptionResolvers({ ...opened, outbox })
       schema = graphqlSchema(events)
-      contextValue = contextFactory(stores)(
+      contextValue = contextFactory(indexStores(database))(
         { id: 'testtest', name: 'test', scopes: ['read'], brands: null } as const,
         'request',
       )
@@ -134,18 +128,9 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('come while the index is being filled, with an error in place of their product', async () => {
-      const filling = indexStores(database, wholeIndex(database, { waitMs: 0 }))
-      const load = payloadLoader(
-        () => createLoaders(filling),
-        () => alice,
-        outboxStore(database),
-      )
-      const resolvers = subscriptionResolvers({
-        dispatcher,
-        outbox: outboxStore(database),
-        load,
-        log: createLog(() => {}),
-      })
+      const filling = await openEvents(database, { stores: indexStores(database, wholeIndex(database, { waitMs: 0 })) })
+      await using _dispatcher = filling.dispatcher
+      const resolvers = subscriptionResolvers(filling)
       const document = parse(`subscription { events(after: "${after}") { kind product { id } } }`)
       const stream = await subscribe({ schema: graphqlSchema(resolvers), document, contextValue })
       assert.ok(Symbol.asyncIterator in stream)

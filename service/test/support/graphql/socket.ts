@@ -8,14 +8,14 @@ import { WebSocket } from 'ws'
 import { apiKeyStore, createKeyAuthentication } from '../../../src/access/api-keys.ts'
 import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
 import { createLoaders } from '../../../src/graphql/context.ts'
-import { indexStores } from '../../../src/graphql/stores.ts'
+import { indexStores, type IndexStores } from '../../../src/graphql/stores.ts'
 import type { ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import type { TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
 import { createFormatError } from '../../../src/graphql/errors.ts'
 import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/connections/socket.ts'
 import { payloadLoader, subscriptionResolvers } from '../../../src/graphql/subscriptions/subscriptions.ts'
 import { clientAddresses, clientKeys } from '../../../src/http/client-ip.ts'
-import { createLog } from '../../../src/lib/log.ts'
+import { createLog, type Log } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { outboxChannel, outboxStore } from '../../../src/index/outbox.ts'
 import { keepLog } from '../evidence.ts'
@@ -29,10 +29,32 @@ export type SocketWorld = Awaited<ReturnType<typeof startSockets>>
 
 type StreamClient = ReturnType<typeof createStreamClient>
 
+type EventsOptions = {
+  readonly stores?: IndexStores
+  readonly log?: Log
+  readonly pollMs?: number
+}
+
 type SocketWorldOptions = Partial<Omit<SocketServerOptions, 'connections'>> & {
   readonly documents?: TrustedDocuments | null
   readonly connections?: Partial<ConnectionsOptions>
   readonly stuckMs?: number
+}
+
+/** Opens the events of a database: the function that loads their payloads, and the dispatcher. Left out: nothing is logged. */
+export async function openEvents(
+  database: Database,
+  { stores = indexStores(database), log = createLog(() => {}), ...more }: EventsOptions = {},
+) {
+  const outbox = outboxStore(database)
+  const load = payloadLoader(
+    () => createLoaders(stores),
+    () => verifier.toLowerCase() as `0x${string}`,
+    outbox,
+  )
+  const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
+  const dispatcher = await createEventDispatcher({ outbox, listen, load, log, ...more })
+  return { outbox, load, dispatcher, log }
 }
 
 /** `database` is migrated. Several servers may share it. */
@@ -49,18 +71,9 @@ export async function startSockets(
     loads.products += 1
     return stores.products.byTokens(tokenIds)
   }
-  const outbox = outboxStore(database)
-  const load = payloadLoader(
-    () => createLoaders({ ...stores, products: { ...stores.products, byTokens } }),
-    () => verifier.toLowerCase() as `0x${string}`,
-    outbox,
-  )
-  const dispatcher = await createEventDispatcher({
-    outbox,
-    listen: (onNotice) => database.listen(outboxChannel, onNotice),
-    load,
-    log,
-  })
+  const counted = { ...stores, products: { ...stores.products, byTokens } }
+  const events = await openEvents(database, { stores: counted, log })
+  const { dispatcher } = events
   let subscriptions = 0
   const subscribe: typeof dispatcher.subscribe = (...subscription) => {
     const stop = dispatcher.subscribe(...subscription)
@@ -74,7 +87,7 @@ export async function startSockets(
     documents,
     connections,
     stuckMs,
-    resolvers: [subscriptionResolvers({ dispatcher: { ...dispatcher, subscribe }, outbox, load, log })],
+    resolvers: [subscriptionResolvers({ ...events, dispatcher: { ...dispatcher, subscribe } })],
   })
   const onUpgrade = createSocketServer({
     prepare: graphql.prepare,
