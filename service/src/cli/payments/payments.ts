@@ -300,7 +300,7 @@ function parseKey(text: string): Hex {
 }
 
 function parseDimensions(text: string): Dimension[] {
-  const words = [...new Set(text.split(',', 8).map((word) => word.trim()))]
+  const words = [...new Set(text.split(',').map((word) => word.trim()))]
   const found = words.flatMap((word) => dimensions.filter((dimension) => dimension === word))
   if (found.length !== words.length) throw new CommandError(`--by takes ${dimensions.join(', ')}, separated by commas.`)
   return found

@@ -121,6 +121,7 @@ describe('touchstone payments', () => {
     assert.equal(byPayer.split('\n')[0], 'payer,asset,payments,usdc,gas_wei')
     assert.equal(byPayer.split('\n').length, 5)
     assert.match(await refused('payments report --by colour'), /day, outcome, payer, asset/)
+    assert.match(await refused(`payments report --by ${'day,'.repeat(8)}colour`), /day, outcome, payer, asset/)
   })
 
   it('sums the same by hours, as it does on days with many payments', async () => {
