@@ -123,7 +123,7 @@ export const argument = {
   uid: (text: string): Uint8Array => parseUid(text) ?? invalid(uidSentence),
   /** Parses up to 1000, separated by commas, without duplicates. */
   uids: (text: string): Uint8Array[] => {
-    const words = [...new Set(text.split(',', 1_001).map((word) => word.trim().toUpperCase().replaceAll(/[:-]/g, '')))]
+    const words = [...new Set(text.split(',').map((word) => word.trim().toUpperCase().replaceAll(/[:-]/g, '')))]
     return words.length > 1_000 ? invalid('At most 1000 UIDs fit into one call.') : words.map(argument.uid)
   },
   address: (text: string): Hex =>
@@ -163,7 +163,7 @@ export const flagNames = Object.keys(assetFlags).map(toFlagArgument)
 
 /** Parses one or several reasons, separated by commas, to flag bits. */
 export function flagBits(text: string): number {
-  const bits = text.split(',', 8).map((word) => {
+  const bits = text.split(',').map((word) => {
     const name = word.trim().toUpperCase().replace('-', '_')
     return Object.hasOwn(assetFlags, name) ? assetFlags[name as keyof typeof assetFlags] : invalid(flagSentence)
   })

@@ -24,6 +24,8 @@ describe('arguments of the command line', () => {
     assert.throws(() => argument.uids('04DE5F1EACC040,'), /A UID has 14 hex digits/)
     const many = Array.from({ length: 1_001 }, (_, n) => `04AABB${n.toString(16).padStart(8, '0')}`).join(',')
     assert.throws(() => argument.uids(many), /At most 1000/)
+    const doubled = Array.from({ length: 1_001 }, () => '04AABB00000000').join(',')
+    assert.equal(argument.uids(`${doubled},04DE5F1EACC041`).length, 2, 'none is cut off')
   })
 
   it('are a GTIN of any length with a right check digit', () => {
@@ -38,7 +40,7 @@ describe('arguments of the command line', () => {
   it('are one or several reasons of a flag', () => {
     assert.equal(flagBits('stolen-confirmed'), assetFlags.STOLEN_CONFIRMED)
     assert.equal(flagBits('lost, recall'), assetFlags.LOST | assetFlags.RECALL)
-    for (const text of ['', 'gone', 'lost,', 'toString', '__proto__'])
+    for (const text of ['', 'gone', 'lost,', 'toString', '__proto__', `${'lost,'.repeat(8)}gone`])
       assert.throws(() => flagBits(text), /A reason is one of lost, stolen, recall/)
   })
 
