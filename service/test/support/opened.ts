@@ -1,16 +1,28 @@
 /** For tests: what a suite opens before its first test and closes after its last. */
 import { after, before } from 'node:test'
 
-type Opened = { end: () => Promise<unknown> } | { close: () => unknown }
+type Opened = { end: () => Promise<unknown> } | { close: () => unknown } | AsyncDisposable
 
-/** Called where a suite begins. Suites close what they opened in the order in which they opened it: by `end`, where there is one. */
+/** All that the running suites hold, the newest last. A suite within another opens later and closes earlier. */
+const opened: Opened[] = []
+
+/** Called where a suite begins. What was opened last is closed first: by `end` or `close`, where there is one. */
 export function useOpened<T extends Opened>(open: () => Promise<T>): T {
-  let opened: T | undefined
-  before(async () => void (opened = await open()))
-  after(async () => {
-    if (opened !== undefined) await ('end' in opened ? opened.end() : opened.close())
+  let one: T
+  let place = Infinity
+  before(async () => {
+    one = await open()
+    place = opened.push(one) - 1
   })
-  return lazily(() => opened as T)
+  after(async () => {
+    for (const last of opened.splice(place).toReversed()) await close(last)
+  })
+  return lazily(() => one)
+}
+
+function close(one: Opened): unknown {
+  if ('end' in one) return one.end()
+  return 'close' in one ? one.close() : one[Symbol.asyncDispose]()
 }
 
 /** Stands for an object that is there once the suite has begun. */

@@ -16,8 +16,8 @@ describe('announcements of new blocks', () => {
   const log = createLog((line) => lines.push(line))
 
   describe('of a node', () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(openEmptyPglite)
+    const chain = useOpened(startIndexChain)
 
     it('bring the index to each block long before its next poll', async (t) => {
       const indexer = indexerOver(chain, database, { pollMs: 600_000 })

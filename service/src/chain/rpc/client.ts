@@ -65,8 +65,6 @@ export type RpcAttempt = Readonly<{
   askAll: (calls: readonly RpcCall[]) => Promise<readonly unknown[]>
 }>
 
-export type RpcConnection = ReturnType<typeof createRpcConnection>
-
 /** `retryAfter` is the header as it came. */
 type Answer = Readonly<{ status: number; text: string; retryAfter: unknown }>
 

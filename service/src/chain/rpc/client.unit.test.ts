@@ -1,40 +1,27 @@
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { serve } from '../../../test/support/http.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { RpcError } from './answer.ts'
-import {
-  createRpcClient,
-  createRpcConnection,
-  isKnownTransaction,
-  isRefusal,
-  isRevert,
-  type RpcConnection,
-} from './client.ts'
+import { createRpcClient, createRpcConnection, isKnownTransaction, isRefusal, isRevert } from './client.ts'
 
 describe('a connection to a provider', () => {
   let answer: (request: IncomingMessage, response: ServerResponse, id: number) => void
-  let connection: RpcConnection
-  const server = createServer((request, response) => {
-    request.setEncoding('utf8').on('data', (body: string) => answer(request, response, JSON.parse(body).id))
-  })
-  const later = () => performance.now() + 600_000
-  const soon = () => performance.now() + 200
-
-  before(async () => {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    connection = createRpcConnection(new URL(`http://us%20er:pass@127.0.0.1:${port}/v2/key?a=b`), {
+  const server = useOpened(() =>
+    serve((request, response) => {
+      request.setEncoding('utf8').on('data', (body: string) => answer(request, response, JSON.parse(body).id))
+    }),
+  )
+  const connection = useOpened(async () =>
+    createRpcConnection(new URL(`http://us%20er:pass@127.0.0.1:${server.port}/v2/key?a=b`), {
       connectTimeoutMs: 60_000,
       connections: 16,
-    })
-  })
-  after(async () => {
-    await connection.close()
-    server.close()
-    server.closeAllConnections()
-  })
+    }),
+  )
+  const later = () => performance.now() + 600_000
+  const soon = () => performance.now() + 200
 
   const send = (until = later()) => connection.send([['eth_chainId', []]], until)
   const failsWith = (message: RegExp, sending = send()) =>
@@ -192,8 +179,7 @@ describe('a connection to a provider', () => {
   })
 
   it('lets a writer know the error of the node under any status, with the data of a revert', async () => {
-    const { port } = server.address() as AddressInfo
-    const rpc = createRpcClient({ url: `http://127.0.0.1:${port}/`, timeoutMs: 60_000 })
+    const rpc = createRpcClient({ url: `${server.url}/`, timeoutMs: 60_000 })
     const error = { code: 3, message: 'execution reverted', data: '0x08c379a0' }
     answer = (_request, response, id) => response.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id, error }))
     await assert.rejects(rpc('eth_call'), (caught) => isRevert(caught) && caught.data === '0x08c379a0')

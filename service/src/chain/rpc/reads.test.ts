@@ -1,29 +1,27 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { isChainUnavailable, ServiceError } from '../../lib/errors.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo, sourceOver, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { quantity, nonCanonical, rangeTooWide } from './answer.ts'
-import { type RpcChainSource } from './source.ts'
 import { type Block, mayHoldLogsOf } from './block.ts'
 
 describe('an answer that is well formed and about something else', () => {
   const { anvil, first: proxy, urls } = useProviders(1)
-  let source: RpcChainSource
+  const source = useOpened(async () => sourceOver(urls(), { ticks: () => 0 }).source)
   let earlier: Block
   let head: Block
   before(async () => {
-    source = sourceOver(urls(), { ticks: () => 0 }).source
     await anvil.store(1)
     earlier = await source.head()
     await anvil.store(2)
     head = await source.head()
     await source.proof([], head)
   })
-  after(() => source.close())
 
   /** Rejected with the provider's answer to one method, accepted unchanged. */
   async function rejects(

@@ -1,8 +1,6 @@
 /** The fast path and the router answer the same request with the same bytes (spec §4.1), also where processes share the budget. */
 import assert from 'node:assert/strict'
-import { createServer, request, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import fc from 'fast-check'
 import { createBreaker } from '../../../src/lib/async/circuit-breaker.ts'
@@ -13,6 +11,8 @@ import { createLog } from '../../../src/lib/log.ts'
 import { openRedisWindows } from '../../../src/http/rate-limit/redis.ts'
 import { verificationHost, verificationListener } from '../../../src/hosts/verification/host.ts'
 import { skipRedis, startRedis } from '../../support/database/redis.ts'
+import { raw, serve } from '../../support/http.ts'
+import { useOpened } from '../../support/opened.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 type Reply = { status: number; headers: Record<string, unknown>; body: string }
@@ -71,45 +71,36 @@ function withoutClock(headers: Record<string, unknown>): Record<string, unknown>
 }
 
 function sameAnswers(open: () => Promise<Opened>): void {
-  let opened: Opened
-  let world: World
-  let fast: { port: number; close: () => void }
-  let router: { port: number; close: () => void }
+  const opened = useOpened(open)
+  const world = useOpened(startWorld)
+  const host = (scope: string, ready: World['components']['verdicts']['ready']) => ({
+    ...world.components,
+    baseUrl: world.url,
+    verdicts: { ...world.components.verdicts, ready },
+    limiter: opened.limiter(scope),
+    clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'nobody',
+    log: silent,
+  })
   let fastAnswers = 0
-  before(async () => {
-    opened = await open()
-    world = await startWorld()
-    await world.mint()
-    await world.mint({ name: 'Ünïcode 🧥', description: 'two\nlines' })
-    const { verdicts } = world.components
-    const host = (scope: string, ready: typeof verdicts.ready) => ({
-      ...world.components,
-      baseUrl: world.url,
-      verdicts: { ...verdicts, ready },
-      limiter: opened.limiter(scope),
-      clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'nobody',
-      log: silent,
-    })
-    const counted = (key: string) => {
-      const answer = verdicts.ready(key)
-      if (answer !== undefined) fastAnswers += 1
-      return answer
-    }
-    fast = await serve(verificationListener(host('fast', counted)))
+  const counted = (key: string) => {
+    const answer = world.components.verdicts.ready(key)
+    if (answer !== undefined) fastAnswers += 1
+    return answer
+  }
+  const fast = useOpened(() => serve(verificationListener(host('fast', counted))))
+  const router = useOpened(() => {
     const app = verificationHost(host('router', () => undefined))
     const listener = getRequestListener((incoming, env) => app.fetch(incoming, env), { overrideGlobalObjects: false })
-    router = await serve(identified((incoming, outgoing) => void listener(incoming, outgoing)))
+    return serve(identified((incoming, outgoing) => void listener(incoming, outgoing)))
   })
-  after(async () => {
-    fast?.close()
-    router?.close()
-    await world?.end()
-    await opened?.close()
+  before(async () => {
+    await world.mint()
+    await world.mint({ name: 'Ünïcode 🧥', description: 'two\nlines' })
   })
 
   it('answers byte for byte what the router answers, for generated requests', async () => {
     const etags = await Promise.all(
-      ['1', '2'].map(async (id) => String((await ask(router.port, 'GET', `/api/asset/${id}`)).headers['etag'])),
+      ['1', '2'].map(async (id) => String((await ask(router.url, 'GET', `/api/asset/${id}`)).headers['etag'])),
     )
     const segments = fc.oneof(
       fc.constantFrom('1', '2', '0002', '%31', '3', '0', '99', '1?a=b', '2/', '1/x', '%zz', '-1', ''),
@@ -128,7 +119,7 @@ function sameAnswers(open: () => Promise<Opened>): void {
           'X-Request-Id': `request-${asked}`,
         }
         const path = `/api/asset/${segment}`
-        const [one, other] = await Promise.all([fast, router].map(({ port }) => ask(port, method, path, headers)))
+        const [one, other] = await Promise.all([fast, router].map(({ url }) => ask(url, method, path, headers)))
         assert.deepEqual(opened.steady(one as Reply), opened.steady(other as Reply))
       }),
       { numRuns: 300 },
@@ -137,34 +128,20 @@ function sameAnswers(open: () => Promise<Opened>): void {
   })
 
   it('rejects like the router once the quota is used up', async () => {
-    const drain = async (port: number) => {
+    const drain = async (url: string) => {
       for (;;) {
-        const reply = await ask(port, 'GET', '/api/asset/1', { 'X-Request-Id': 'the-same' })
+        const reply = await ask(url, 'GET', '/api/asset/1', { 'X-Request-Id': 'the-same' })
         if (reply.status === 429) return opened.steady(reply)
       }
     }
-    const [fromFast, fromRouter] = await Promise.all([drain(fast.port), drain(router.port)])
+    const [fromFast, fromRouter] = await Promise.all([drain(fast.url), drain(router.url)])
     assert.deepEqual(fromFast, fromRouter)
     assert.deepEqual([fromFast.headers['retry-after'], fromFast.headers['x-ratelimit-remaining']], ['60', '0'])
   })
 }
 
-async function serve(listener: RequestListener): Promise<{ port: number; close: () => void }> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { port: (server.address() as AddressInfo).port, close: () => void server.close() }
-}
-
-function ask(port: number, method: string, path: string, headers: Record<string, string> = {}): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request({ port, host: '127.0.0.1', method, path, headers, agent: false }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () => {
-        const { date: _date, ...rest } = response.headers
-        resolve({ status: response.statusCode ?? 0, headers: rest, body: Buffer.concat(chunks).toString() })
-      })
-    })
-    outgoing.on('error', reject).end()
-  })
+async function ask(url: string, method: string, path: string, asked: Record<string, string> = {}): Promise<Reply> {
+  const { status, headers, text } = await raw(url, path, { method, headers: asked })
+  const { date: _date, ...rest } = headers
+  return { status, headers: rest, body: text }
 }

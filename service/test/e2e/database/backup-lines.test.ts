@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { backupCommand } from '../../../src/cli/database/backup.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { linesOf, unsealedFile } from '../../support/database/backup-world.ts'
 import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { testFolder } from '../../support/folder.ts'
+import { useOpened } from '../../support/opened.ts'
 import { bareCommandsOf, captureIo } from '../../support/processes/cli.ts'
 
 const kek = '6b'.repeat(31) + '01'
@@ -16,17 +17,16 @@ const kek = '6b'.repeat(31) + '01'
 describe('a backup', { skip: noPostgres }, () => {
   const folder = testFolder()
   const file = join(folder, 'whole')
-  let [from, to]: Awaited<ReturnType<typeof openOwnDatabase>>[] = []
+  const from = useOpened(openOwnDatabase)
+  const to = useOpened(openOwnDatabase)
   before(async () => {
-    ;[from, to] = [await openOwnDatabase(), await openOwnDatabase()]
     await migrate(from)
     await from.query('select append_audit($1)', ['{"act":"one"}'])
   })
-  after(() => Promise.all([from?.close(), to?.close()]))
 
   const settingsOf = (database: typeof from, name: string) => ({
     DATA_DIR: join(folder, name),
-    DATABASE_URL: database?.url ?? assert.fail(),
+    DATABASE_URL: database.url,
     TAG_KEK: kek,
     CHAIN_RPC_URLS: 'http://127.0.0.1:9',
     CHAIN_CONTRACT: `0x${'c0'.repeat(20)}`,
@@ -83,7 +83,7 @@ describe('a backup', { skip: noPostgres }, () => {
       assert.match(err, sentence)
       assert.deepEqual(await readdir(folder), ['data', 'forged', ...there.filter((name) => name !== 'data')])
     }
-    assert.deepEqual(await to?.query(`select from pg_class where relname = 'migration'`), [])
+    assert.deepEqual(await to.query(`select from pg_class where relname = 'migration'`), [])
     await writeFile(forged, unsealedFile(lines))
     const restored = JSON.parse((await run('restore', forged, '--unsealed', '--json')).out) as object
     assert.deepEqual(Object.keys(restored), ['rows', 'files', 'created', 'inForce'])

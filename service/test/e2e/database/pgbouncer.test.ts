@@ -4,10 +4,11 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startFullWorld, textOf } from '../../support/database/backup-world.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
-import { pgbouncerSkip, startPgBouncer, type PgBouncer } from '../../support/database/pgbouncer.ts'
+import { pgbouncerSkip, startPgBouncer } from '../../support/database/pgbouncer.ts'
 import { testFolder } from '../../support/folder.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { queryOf } from '../../support/passport/passport.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 import { ConfigError, readConfig } from '../../../src/app/config/config.ts'
 import { openStoreComponents } from '../../../src/app/store.ts'
@@ -23,16 +24,9 @@ const poolSize = 3
 const ofThisLook = ['application_name', 'client_encoding', 'transaction_isolation', 'transaction_read_only']
 
 describe('behind PgBouncer in transaction mode', { skip }, () => {
-  const opened = new AsyncDisposableStack()
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let pooler: PgBouncer
-  let full: Awaited<ReturnType<typeof startFullWorld>>
-  before(async () => {
-    database = opened.use(await openOwnDatabase())
-    pooler = opened.adopt(await startPgBouncer(database.url, { poolSize }), (it) => it.close())
-    full = opened.adopt(await startFullWorld(behind()), (it) => it.end())
-  })
-  after(() => opened.disposeAsync())
+  const database = useOpened(openOwnDatabase)
+  const pooler = useOpened(() => startPgBouncer(database.url, { poolSize }))
+  const full = useOpened(() => startFullWorld(behind()))
 
   const behind = () => ({
     DATABASE_URL: pooler.url,

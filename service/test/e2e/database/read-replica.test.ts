@@ -1,32 +1,27 @@
 /** GraphQL lists from a streaming replica (DATABASE_READ_URL): while it follows. Not when it lags or is away; and nothing but lists. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { eventually } from '../../support/wait.ts'
 import { clusterSkip, startClusters } from '../../support/database/postgres-cluster.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startWorld } from '../../support/world.ts'
 import { ConfigError, readConfig } from '../../../src/app/config/config.ts'
-import { openDatabase, type Database } from '../../../src/db/database.ts'
+import { openDatabase } from '../../../src/db/database.ts'
 
 type Named = { readonly id: string; readonly name: string }
 
 describe('a read replica', { skip: clusterSkip }, () => {
-  let clusters: Awaited<ReturnType<typeof startClusters>>
-  let world: World
-  let graphql: Awaited<ReturnType<typeof graphqlOf>>
-  let replica: Database
-  const opened = new AsyncDisposableStack()
+  const clusters = useOpened(startClusters)
+  const urls = () => ({ DATABASE_URL: clusters.primary.url, DATABASE_READ_URL: clusters.replica.url })
+  const world = useOpened(() => startWorld({ env: { ...urls(), METRICS_PORT: '0' } }))
+  const graphql = useOpened(() => graphqlOf(world))
+  const replica = useOpened(() => openDatabase({ url: clusters.replica.url, poolSize: 1 }))
   before(async () => {
-    clusters = opened.adopt(await startClusters(), (it) => it.end())
-    const urls = { DATABASE_URL: clusters.primary.url, DATABASE_READ_URL: clusters.replica.url }
-    world = opened.adopt(await startWorld({ env: { ...urls, METRICS_PORT: '0' } }), (it) => it.end())
-    graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
-    replica = opened.use(await openDatabase({ url: clusters.replica.url, poolSize: 1 }))
     await mint('First')
     assert.ok(await eventually(isUsed), 'the replica is used')
     assert.ok(await eventually(async () => (await replica.query('select from asset')).length === 1))
   })
-  after(() => opened.disposeAsync())
 
   const stats = () => world.components.lists.stats?.()
   const isUsed = () => stats()?.up === true

@@ -25,8 +25,8 @@ const acts = fc.array(fc.tuple(fc.nat(7), fc.nat(10_000)), { minLength: 40, maxL
 for (const { name, open, skip } of testDatabases()) {
   const version = name === 'PGlite' ? 1 : 2
   describe(`the index of version ${version} of the contract in ${name}`, { skip }, () => {
-    const chain = useOpened(() => startIndexChain({ version }))
     const database = useOpened(open)
+    const chain = useOpened(() => startIndexChain({ version }))
     afterEach(() => chain.endIndexers())
 
     it('equals the chain after random writes and reorganisations', async () => {

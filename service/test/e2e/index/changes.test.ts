@@ -33,8 +33,8 @@ const far = 2n ** 64n - 1n
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`changes of the index in ${name}`, { skip }, () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
     let indexer: Indexer
     before(async () => {
       indexer = indexerOver(chain, database, { pruneMs: 50 })

@@ -8,8 +8,8 @@ import { alice, bob, hash, indexerOver, operator, startIndexChain } from '../../
 import { useOpened } from '../../support/opened.ts'
 
 describe('the comparison of the index with the chain', () => {
-  const chain = useOpened(startIndexChain)
   const database = useOpened(openEmptyPglite)
+  const chain = useOpened(startIndexChain)
 
   it('finds offers that are not as on the chain, nothing without an index, and fails where the chain is reorganised meanwhile', async () => {
     const source = chain.source()

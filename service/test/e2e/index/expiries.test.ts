@@ -20,8 +20,8 @@ import { until } from '../../support/wait.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`the expiry of an offer in ${name}`, { skip }, () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
     let indexer: Indexer
     let id: string
     beforeEach(async () => {

@@ -28,8 +28,8 @@ type RangeFilter = { fromBlock?: string; toBlock?: string }
 type WireLog = Record<string, unknown>
 
 describe('an index that is built while the provider fails', () => {
-  const chain = useOpened(startIndexChain)
   const database = useOpened(openEmptyPglite)
+  const chain = useOpened(startIndexChain)
   const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
   before(async () => {
     for (let block = 0; block < 150; block += 1)

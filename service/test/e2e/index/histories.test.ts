@@ -17,8 +17,8 @@ const [pglite] = testDatabases()
 assert.ok(pglite)
 
 describe('the history of a token', () => {
-  const chain = useOpened(startIndexChain)
   const database = useOpened(pglite.open)
+  const chain = useOpened(startIndexChain)
 
   it('is not vouched for while the index is on another branch than the block of the answer', async () => {
     const indexer = indexerOver(chain, database)
@@ -67,8 +67,8 @@ describe('the history of a token', () => {
 
 for (const { name, open, skip } of testDatabases())
   describe(`changes of state in ${name}, where the history is not available`, { skip }, () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
 
     /** Reads the record of a token, and the head of the chain. */
     async function readingOf(tokenId: bigint) {

@@ -19,8 +19,8 @@ import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 describe('two indexers of one database', { skip: noPostgres }, () => {
-  const chain = useOpened(startIndexChain)
   const database = useOpened(() => openOwnDatabase('migrated'))
+  const chain = useOpened(startIndexChain)
   const mint = () => chain.send(operator.address, 'mint', [alice.address, hash(1)])
 
   it('have one leader, and the other one takes over when it goes', async () => {

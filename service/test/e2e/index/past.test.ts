@@ -24,8 +24,8 @@ const conditions: readonly ProductCondition[] = [
 
 for (const { name, open, skip } of testDatabases())
   describe(`the past of the index in ${name}`, { skip }, () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
     let indexer: Indexer
     let stores: ReturnType<typeof indexStores>
     before(async () => {

@@ -9,27 +9,22 @@ import { testFolder } from '../../support/folder.ts'
 import { touchstone, type Running } from '../../support/processes/cli.ts'
 import { envOf } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
-import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
-import { assertIndexIsChain, hash, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { assertIndexIsChain, hash, operator, startIndexChain } from '../../support/index/world.ts'
 
 describe('the index of several processes', { skip: noPostgres }, () => {
-  let chain: IndexChain
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
   const folder = testFolder()
   const running: Running[] = []
-  let rpc: FaultRpc
-  before(async () => {
-    chain = await startIndexChain()
-    rpc = await startFaultRpc({ target: chain.url })
-    database = await openOwnDatabase('migrated')
-    await mint(12)
-  })
-  after(async () => {
+  after(() => {
     for (const { child } of running) child.kill('SIGKILL')
-    await Promise.all(running.map(({ ended }) => ended))
-    await Promise.all([database.close(), rpc.close(), chain.close()])
+    return Promise.all(running.map(({ ended }) => ended))
   })
+  const database = useOpened(() => openOwnDatabase('migrated'))
+  const chain = useOpened(startIndexChain)
+  const rpc = useOpened(() => startFaultRpc({ target: chain.url }))
+  before(() => mint(12))
 
   /** Batches of 20 tokens, each in a block of its own with empty ones before it. The last 64 blocks are written in one step. */
   async function mint(batches: number): Promise<void> {

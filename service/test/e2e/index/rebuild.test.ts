@@ -1,26 +1,19 @@
 /** `touchstone index rebuild` in the service that leads the index (spec §4.9). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 import { graphqlOf, operator } from '../../support/graphql/client.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { captureIo, commandsOf } from '../../support/processes/cli.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 describe('touchstone index rebuild', () => {
-  let world: FaultWorld
-  let graphql: Awaited<ReturnType<typeof graphqlOf>>
-  before(async () => {
-    world = await startFaultWorld({ INDEX_CHECK_SECONDS: '86400' })
-    graphql = await graphqlOf(world, ['read', 'write', 'taps'])
-  })
-  after(async () => {
-    await graphql?.close()
-    await world?.end()
-  })
+  const world = useOpened(() => startFaultWorld({ INDEX_CHECK_SECONDS: '86400' }))
+  const graphql = useOpened(() => graphqlOf(world, ['read', 'write', 'taps']))
 
   const arrived = () =>
     until(

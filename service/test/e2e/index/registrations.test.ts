@@ -12,8 +12,8 @@ import { useOpened } from '../../support/opened.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`a registration in ${name}`, { skip }, () => {
-    const chain = useOpened(startIndexChain)
     const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
 
     it('leaves a token its item where it names another, which stays free, and one that has it already', async () => {
       const indexer = indexerOver(chain, database)

@@ -1,6 +1,6 @@
 /** Retractions of events (spec §5, §6) reach the keys that got the events, on a real chain. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
@@ -10,17 +10,9 @@ import { refreshAssetText } from '../../../src/index/assets/texts.ts'
 import { outboxStore, parsePosition } from '../../../src/index/outbox.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { testDatabases } from '../../support/database/databases.ts'
-import { startSockets, subscribe, type SocketWorld } from '../../support/graphql/socket.ts'
-import {
-  alice,
-  atHead,
-  bob,
-  hash,
-  indexerOver,
-  operator,
-  startIndexChain,
-  type IndexChain,
-} from '../../support/index/world.ts'
+import { startSockets, subscribe } from '../../support/graphql/socket.ts'
+import { alice, atHead, bob, hash, indexerOver, operator, startIndexChain } from '../../support/index/world.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 type Event = Readonly<{
@@ -37,17 +29,13 @@ const brands = ['Acme', 'Bolt'] as const
 
 for (const { name, open, skip } of testDatabases())
   describe(`retractions for keys with brands in ${name}`, { skip }, () => {
-    let chain: IndexChain
-    let database: Database
+    const database = useOpened(open)
+    const chain = useOpened(startIndexChain)
+    const world = useOpened(() => startSockets(database))
     let indexer: Indexer
-    let world: SocketWorld
     const metadata = new Map<string, { body: string; hash: Hex }>()
     const keys = new Map<string, string>()
-    const opened = new AsyncDisposableStack()
     before(async () => {
-      chain = opened.adopt(await startIndexChain(), (one) => one.close())
-      database = opened.use(await open())
-      world = opened.use(await startSockets(database))
       for (const brand of brands) {
         const made = canonicalMetadata({ name: `A watch of ${brand}`, brand })
         assert.ok(made.ok)
@@ -56,7 +44,6 @@ for (const { name, open, skip } of testDatabases())
       }
       await Promise.all([...metadata.values()].map((one) => metadataStore(database).put(one)))
     })
-    after(() => opened.disposeAsync())
     beforeEach(async () => {
       start()
       await atHead(indexer, chain)

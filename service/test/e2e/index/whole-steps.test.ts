@@ -3,7 +3,7 @@
  * a step wrote is never lost.
  */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { afterEach, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import type { Database, Sql } from '../../../src/db/database.ts'
 import { type AssetEvent, eventKinds } from '../../../src/domain/registry-event.ts'
@@ -19,6 +19,7 @@ import { openOwnDatabase } from '../../support/database/databases.ts'
 import { answerAs } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { alice, hashOf, noMembers } from '../../support/index/rows.ts'
+import { useOpened } from '../../support/opened.ts'
 import { until } from '../../support/wait.ts'
 
 const skip = citusUrl === undefined && 'npm run test:citus runs them on a cluster'
@@ -28,21 +29,21 @@ const tokens = Array.from({ length: 24 }, (_, index) => String(index + 1))
 const newest = { condition: { kind: 'and', of: [] }, by: 'created', descending: true, after: null, limit: 100 } as const
 
 describe('whole steps of the index', { skip }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
-  let proxy: AsyncDisposable
+  const database = useOpened(openOwnDatabase)
   let store: ReturnType<typeof indexStore>
   let epoch: bigint
   let block = 0n
   /** Holds the second worker's commits back; undefined: nothing does. */
   let gate: ReturnType<typeof gateOf> | undefined
 
-  before(async () => {
-    database = await openOwnDatabase()
-    proxy = await lateWorker(database, (sent) => {
+  useOpened(() =>
+    lateWorker(database, (sent) => {
       if (gate === undefined || !sent.includes('COMMIT PREPARED')) return undefined
       gate.reached.resolve()
       return gate.promise
-    })
+    }),
+  )
+  before(async () => {
     store = indexStore(database)
     epoch = (await store.lead(contract))?.epoch ?? 0n
     await step(mintsOf(tokens))
@@ -50,10 +51,6 @@ describe('whole steps of the index', { skip }, () => {
   afterEach(() => {
     gate?.resolve()
     gate = undefined
-  })
-  after(async () => {
-    await proxy[Symbol.asyncDispose]()
-    await database.close()
   })
 
   async function step(events: readonly Change[]): Promise<boolean> {
