@@ -129,7 +129,8 @@ export function browserFiles(sources: Readonly<Record<string, string>>) {
       // A page of an older or newer instance names another version: it gets these files, but may not cache them.
       const isCurrent = path.slice(0, slash) === version
       const headers = {
-        ...fileHeaders,
+        Vary: 'Accept-Encoding',
+        ...siteFileHeaders,
         'Cache-Control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
         ETag: etag,
       }
@@ -145,8 +146,8 @@ export function browserFiles(sources: Readonly<Record<string, string>>) {
   }
 }
 
-const fileHeaders = {
-  Vary: 'Accept-Encoding',
+/** Headers of a file that only pages of its own site use. */
+export const siteFileHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Content-Security-Policy': "default-src 'none'; sandbox",

@@ -3,12 +3,9 @@ import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { RequestListener } from 'node:http'
 import { mcpListener, type McpListener } from '../../agents/mcp/endpoint.ts'
-import type { ClientCountry } from '../../http/client-country.ts'
-import type { ClientKey } from '../../http/client-ip.ts'
 import { asProblem, wantsProblem } from '../../http/problem-details.ts'
 import { identified } from '../../http/request.ts'
 import { errorResponse } from '../../http/responses.ts'
-import type { Log } from '../../lib/log.ts'
 import { compressedRoutes } from './compressed.ts'
 import { docsRoutes } from './docs/routes.ts'
 import type { DocsSite } from './docs/sources.ts'
@@ -21,7 +18,7 @@ import { dppRoutes, type DppRoutes } from './product/dpps.ts'
 import { restrictedRoutes, type RestrictedRoutes } from './product/restricted.ts'
 import type { ProductSite } from './product/records.ts'
 import { productRoutes } from './product/routes.ts'
-import { createRequestHelpers, rawPath, type Env } from './request.ts'
+import { createRequestHelpers, rawPath, type ClientSite, type Env } from './request.ts'
 import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
 import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
 import { assetRoutes, type AssetRoutes } from './routes/asset.ts'
@@ -44,13 +41,10 @@ export type VerificationHost = AssetRoutes &
   PageRoutes &
   WellKnownRoutes &
   DiscoveryRoutes &
-  DocsSite & {
+  DocsSite &
+  ClientSite & {
     /** MCP, A2A and the agent registry. Left out: the host has none. */
     readonly agents?: AgentInterfaces | undefined
-    readonly clientKey: ClientKey
-    /** Left out: no tap has a country. */
-    readonly clientCountry?: ClientCountry | undefined
-    readonly log: Log
   }
 
 /** Returns the routes as a Hono app; `app.request()` needs no socket. */

@@ -45,13 +45,15 @@ export type RouteSite = {
   readonly now?: () => number
 }
 
-type Client = {
+/** The clients and the log of a host. */
+export type ClientSite = {
   readonly clientKey: ClientKey
+  /** Left out: no tap has a country. */
   readonly clientCountry?: ClientCountry | undefined
   readonly log: Log
 }
 
-export function createRequestHelpers({ clientKey, clientCountry, log }: Client) {
+export function createRequestHelpers({ clientKey, clientCountry, log }: ClientSite) {
   const clientOf = (c: Context<Env>) =>
     clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))
   return {

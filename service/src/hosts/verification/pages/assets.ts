@@ -10,7 +10,7 @@ import { pageHeaders, policyOf } from './response.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { offlinePage } from '../../../pages/offline.ts'
 import { errorResponse, taggedResponse } from '../../../http/responses.ts'
-import { mediaTypeOf } from '../../../http/static-document.ts'
+import { mediaTypeOf, siteFileHeaders } from '../../../http/static-document.ts'
 
 export const assetsPrefix = '/assets/'
 
@@ -68,7 +68,7 @@ function readAssets() {
       if (text === undefined) return errorResponse(404, 'There is nothing at this path.')
       // A page of an older or newer instance names another version: it gets these files, but does not cache them.
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
-      const shared = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
+      const shared = { ...siteFileHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
       return taggedResponse(ifNoneMatch, text, shared, { 'Content-Type': mediaTypeOf(name) })
     },
   }
@@ -78,17 +78,11 @@ function readAssets() {
 export function themeResponse(themes: readonly BrandTheme[], path: string): Response {
   const theme = themes.find(({ stylesheet, typeface }) => stylesheet === path || typeface?.path === path)
   if (theme === undefined) return errorResponse(404, 'There is nothing at this path.')
-  const headers = { ...assetHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
+  const headers = { ...siteFileHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
   if (theme.typeface?.path === path)
     return new Response(new Uint8Array(theme.typeface.bytes), { headers: { ...headers, 'Content-Type': 'font/woff2' } })
   return new Response(theme.css, { headers: { ...headers, 'Content-Type': 'text/css; charset=utf-8' } })
 }
-
-const assetHeaders = {
-  'X-Content-Type-Options': 'nosniff',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': "default-src 'none'; sandbox",
-} as const
 
 /** The worker may load its files, and stands for the pages of the whole host. The offline page is a page. */
 const ownHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {

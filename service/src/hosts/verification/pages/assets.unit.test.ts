@@ -6,6 +6,17 @@ import { pageAssets } from './assets.ts'
 describe('the assets of the pages', () => {
   const { folder, respond } = pageAssets()
   const get = (name: string, ifNoneMatch?: string) => respond(`${folder}/${name}`, ifNoneMatch)
+  /** Visits each script once, and those that `visit` returns the specifiers of. */
+  async function visited(names: readonly string[], visit: (name: string, text: string) => readonly string[]) {
+    const seen = new Set(names)
+    for (const name of seen) {
+      const response = get(name)
+      assert.equal(response.status, 200, name)
+      for (const specifier of visit(name, await response.text()))
+        seen.add(new URL(specifier, `http://x/${name}`).pathname.slice(1))
+    }
+    return seen
+  }
 
   it('are kept for ever under the hash of their bytes, and for no other visit under another one', async () => {
     const style = get('page.css')
@@ -51,36 +62,23 @@ describe('the assets of the pages', () => {
   })
 
   it('hold every module that the client library imports, as JavaScript with relative specifiers', async () => {
-    const seen = new Set<string>()
-    async function visit(name: string): Promise<void> {
-      if (seen.has(name)) return
-      seen.add(name)
-      const response = get(name)
-      assert.equal(response.status, 200, name)
-      const text = await response.text()
+    const seen = await visited(['verdict/check/recheck.js', 'verdict/rules/owner.js'], (name, text) => {
       assert.ok(!/\.ts'|sourceMappingURL|^import type/m.test(text), name)
-      for (const [, specifier = ''] of text.matchAll(/^(?:import|export|\})[^'"\n]*\bfrom '([^']+)'/gm)) {
-        assert.match(specifier, /^\.\.?\//, name)
-        await visit(new URL(specifier, `http://x/${name}`).pathname.slice(1))
-      }
-    }
-    await visit('verdict/check/recheck.js')
-    await visit('verdict/rules/owner.js')
+      const specifiers = [...text.matchAll(/^(?:import|export|\})[^'"\n]*\bfrom '([^']+)'/gm)].map(
+        ([, one = '']) => one,
+      )
+      for (const specifier of specifiers) assert.match(specifier, /^\.\.?\//, name)
+      return specifiers
+    })
     assert.ok(seen.has('noble/hashes/sha3.js') && seen.size > 10)
   })
 
   it('hold nothing that the oldest browsers of docs/rest-api.md cannot parse or do not have', async () => {
     const broken: string[] = []
-    const seen = new Set<string>()
-    async function visit(name: string): Promise<void> {
-      if (seen.has(name)) return
-      seen.add(name)
-      const text = await get(name).text()
+    const seen = await visited(['page.js', 'offline.js', 'docs.js'], (name, text) => {
       broken.push(...newerIn(name, text).map((what) => `${name}: ${what}`))
-      for (const [, specifier = ''] of text.matchAll(/(?:\bfrom |\bimport\(|^import )'(\.\.?\/[^']+)'/gm))
-        await visit(new URL(specifier, `http://x/${name}`).pathname.slice(1))
-    }
-    for (const name of ['page.js', 'offline.js', 'docs.js']) await visit(name)
+      return [...text.matchAll(/(?:\bfrom |\bimport\(|^import )'(\.\.?\/[^']+)'/gm)].map(([, one = '']) => one)
+    })
     for (const name of ['passkey.js', 'scan.js', 'check.js', 'qr/decode.js', 'verdict/rules/clean-text.js'])
       assert.ok(seen.has(name), name)
     assert.deepEqual(broken, [])
