@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { createRateLimiter } from '../../http/rate-limit/limiter.ts'
 import { marker, testTools } from '../../../test/support/agents/assets.ts'
 import { startMcp, type Answer } from '../../../test/support/agents/mcp.ts'
@@ -9,9 +9,7 @@ import { toolNames } from '../tools/tools.ts'
 
 const world = testTools()
 const { verdicts, lines } = world
-let mcp: Awaited<ReturnType<typeof startMcp>>
-
-before(async () => void (mcp = await startMcp(world)))
+const mcp = await startMcp(world)
 after(() => mcp.close())
 
 const call = (name: string, args: object) => ({ name, arguments: args })

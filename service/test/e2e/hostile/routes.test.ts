@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { textsOf } from '../../../src/pages/languages.ts'
 import { assertClean, hostileTexts, type HostileText } from '../../support/fuzz/hostile-text.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 const corpus: readonly HostileText[] = [
   ...hostileTexts,
@@ -24,30 +24,26 @@ const marker = 'MARKER-9C1E'
 type Json = Readonly<Record<string, unknown>>
 type Tool = { result: { content: { text: string }[]; structuredContent: { untrusted?: Json } & Json } }
 
-let world: World
-let graphql: Awaited<ReturnType<typeof graphqlOf>>
-/** The tokens of the corpus, in its order. */
-const ids: string[] = []
-before(async () => {
-  world = await startWorld({
-    env: {
-      RATE_LIMIT_ASSET: '100000',
-      RATE_LIMIT_MCP: '0',
-      METRICS_PORT: '0',
-      PAGE_OWNERSHIP: 'claim,transfer',
-      PASSPORT_SIGNING: 'on',
-    },
-  })
-  graphql = await graphqlOf(world)
-  for (const { input, field } of corpus) {
-    const text = `${input} ${marker}`
-    ids.push(String(await world.mint({ [field === 'description' ? 'description' : 'name']: text, brand: text })))
-  }
+const world = await startWorld({
+  env: {
+    RATE_LIMIT_ASSET: '100000',
+    RATE_LIMIT_MCP: '0',
+    METRICS_PORT: '0',
+    PAGE_OWNERSHIP: 'claim,transfer',
+    PASSPORT_SIGNING: 'on',
+  },
 })
+const graphql = await graphqlOf(world)
 after(async () => {
   await graphql.close()
   await world.end()
 })
+/** The tokens of the corpus, in its order. */
+const ids: string[] = []
+for (const { input, field } of corpus) {
+  const text = `${input} ${marker}`
+  ids.push(String(await world.mint({ [field === 'description' ? 'description' : 'name']: text, brand: text })))
+}
 
 describe('hostile metadata on every interface', () => {
   /** Fails when a response about this product holds what its text must lose. */

@@ -1,6 +1,6 @@
 /** Certificates of a check: PDF and vc+jwt after a tap (decisions/0041). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { decodePDFRawStream, PDFDocument, PDFRawStream } from '@cantoo/pdf-lib'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import decodeQR from 'qr/decode.js'
@@ -24,11 +24,8 @@ import {
 } from '../../support/pages/certificate.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
-let world: PageWorld
-before(async () => {
-  world = await startPageWorld()
-})
-after(() => world?.end())
+const world = await startPageWorld()
+after(() => world.end())
 
 type Item = Parameters<PageWorld['tapped']>[0]
 

@@ -16,11 +16,8 @@ import {
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { eventually } from '../../support/wait.ts'
 
-let world: PageWorld
-before(async () => {
-  world = await startPageWorld()
-})
-after(() => world?.end())
+const world = await startPageWorld()
+after(() => world.end())
 
 const jwtOf = (name: Parameters<PageWorld['tapped']>[0]) => certificateOf(world, name)
 

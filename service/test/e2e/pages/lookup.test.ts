@@ -8,15 +8,12 @@ import { gtinCheckDigit } from '../../../src/domain/gs1/gtin.ts'
 import { hostOf } from '../../support/pages/host.ts'
 import { audit, headingOf, noBrowser, startBrowser } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { startPageWorld } from '../../support/pages/pages.ts'
 
 const satchel = { gtin: '09520003000001', serial: 'S7-1182' }
 
-let world: PageWorld
-before(async () => {
-  world = await startPageWorld()
-})
-after(() => world?.end())
+const world = await startPageWorld()
+after(() => world.end())
 
 describe('an address that a browser comes back to', () => {
   const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }

@@ -4,24 +4,20 @@
  */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { raw } from '../../support/http.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { startPageWorld } from '../../support/pages/pages.ts'
 import { fetchState, pageStates, type PageState } from '../../support/pages/states.ts'
 
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-let world: PageWorld
-let states: PageState[]
-before(async () => {
-  world = await startPageWorld()
-  states = await pageStates(world)
-})
-after(() => world?.end())
+const world = await startPageWorld()
+after(() => world.end())
+const states = await pageStates(world)
 
 type Shown = PageState & { readonly got: number; readonly headers: Headers; readonly text: string }
 

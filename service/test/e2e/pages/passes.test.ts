@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import sharp from 'sharp'
@@ -22,20 +22,14 @@ import { testFolder } from '../../support/folder.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
 import { certificateView, certify, pageAt, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
-import { makeWalletKeys, type WalletKeys } from '../../support/pages/wallets.ts'
+import { startPageWorld } from '../../support/pages/pages.ts'
+import { makeWalletKeys } from '../../support/pages/wallets.ts'
 
 const run = promisify(execFile)
-let world: PageWorld
-let keys: WalletKeys
 const folder = testFolder()
-before(async () => {
-  keys = await makeWalletKeys()
-  world = await startPageWorld({ env: keys.env })
-})
-after(async () => {
-  await world?.end()
-})
+const keys = await makeWalletKeys()
+const world = await startPageWorld({ env: keys.env })
+after(() => world.end())
 
 type Field = { key: string; label: string; value: string; dataDetectorTypes: string[]; attributedValue?: string }
 type PassJson = Record<string, unknown> & {

@@ -13,7 +13,7 @@ import { programVersion as version } from '../../../src/lib/version.ts'
 import { raw } from '../../support/http.ts'
 import { queryOf } from '../../support/passport/passport.ts'
 import { testTag } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 type Passport = {
   '@context': string[]
@@ -36,10 +36,7 @@ type Item = {
 /** Not in the published types of jsonld. */
 const safe: object = { safe: true }
 
-let world: World
-before(async () => {
-  world = await startWorld()
-})
+const world = await startWorld()
 after(() => world.end())
 
 describe('the passports of the demonstration', () => {

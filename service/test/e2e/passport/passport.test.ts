@@ -15,7 +15,7 @@ import { createSearchBudget, type SearchBudget } from '../../../src/tap/sun/sear
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { hostOf } from '../../support/pages/host.ts'
 import { textAsDescribed } from '../../support/contract.ts'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { assertRefused, openItems, recordingClient, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { testBatch, testBatches } from '../../support/tap/tags.ts'
@@ -27,21 +27,12 @@ const pathOf = (route: (typeof routes)[number], { gtin, serial, tokenId }: Tappe
   route === 'GTIN' ? `/api/dpp/01/${gtin}/21/${encodeURIComponent(serial)}` : `/api/dpp/token/${tokenId}`
 const zeros = { picc: '0'.repeat(32), cmac: '0'.repeat(16) }
 
-let world: FaultWorld
-let items: Awaited<ReturnType<typeof openItems>>
-let shared: TappedItem
-let other: TappedItem
-let ask: ReturnType<typeof recordingClient>['ask']
-let counterOf: ReturnType<typeof recordingClient>['counterOf']
-let seen: readonly string[]
-before(async () => {
-  world = await startFaultWorld()
-  items = await openItems(world)
-  ;({ ask, counterOf, seen } = recordingClient(world))
-  shared = await items.bound({ name: 'Shared' })
-  other = await items.bound({ name: 'Other' })
-})
+const world = await startFaultWorld()
 after(() => world.end())
+const items = await openItems(world)
+const { ask, counterOf, seen } = recordingClient(world)
+const shared = await items.bound({ name: 'Shared' })
+const other = await items.bound({ name: 'Other' })
 
 describe('GET /api/dpp', () => {
   for (const route of routes) {

@@ -17,21 +17,19 @@ const name = { name: 'test', version: '1.0.0' }
 async function current(url: string, mode: VersionNegotiationOptions['mode']): Promise<McpClient> {
   const client = new Client(name, { versionNegotiation: { mode: mode ?? 'legacy' } })
   await client.connect(new StreamableHTTPClientTransport(new URL(url)))
-  return {
-    version: client.getNegotiatedProtocolVersion(),
-    instructions: client.getInstructions(),
-    tools: async () => (await client.listTools()).tools,
-    call: async (tool, args) => (await client.callTool({ name: tool, arguments: args })) as Result,
-    [Symbol.asyncDispose]: () => client.close(),
-  }
+  return shapeOf(client, client.getNegotiatedProtocolVersion())
 }
 
 async function old(url: string): Promise<McpClient> {
   const client = new OldClient(name)
   const transport = new OldTransport(new URL(url))
   await client.connect(transport as Parameters<typeof client.connect>[0])
+  return shapeOf(client, transport.protocolVersion)
+}
+
+function shapeOf(client: Client | OldClient, version: string | undefined): McpClient {
   return {
-    version: transport.protocolVersion,
+    version,
     instructions: client.getInstructions(),
     tools: async () => (await client.listTools()).tools,
     call: async (tool, args) => (await client.callTool({ name: tool, arguments: args })) as Result,
