@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { testTools } from '../../../test/support/agents/assets.ts'
 import { envelope, modernHeaders } from '../../../test/support/agents/mcp.ts'
-import { acceptsBoth, createFastPath, recognise, type FastPath } from './fast-path.ts'
+import { acceptsBoth, createFastPath, recognise } from './fast-path.ts'
 import { identityAt } from './protocol.ts'
 import { createSdkFetch } from './server.ts'
 import { toolNames } from '../tools/tools.ts'
@@ -13,7 +13,7 @@ type Asked = { readonly headers: Record<string, string>; readonly body: Members 
 
 const { tools, reads } = testTools()
 const sdk = createSdkFetch(tools, identityAt('https://verify.example.com', '0.1.0', 'Example'))
-let fast: FastPath
+const fast = await createFastPath(tools, sdk)
 
 /** Node's parser lower-cases names; the SDK's leg is given what the listener gives it. */
 async function bySdk({ headers, body }: Asked): Promise<{ status: number; json: unknown }> {
@@ -143,8 +143,6 @@ const requests: fc.Arbitrary<Asked> = fc
   })
 
 describe('the fast path of MCP', () => {
-  before(async () => void (fast = await createFastPath(tools, sdk)))
-
   it('answers every plain request exactly as the SDK does', async () => {
     const taken = { modern: 0, legacy: 0 }
     await fc.assert(

@@ -1,6 +1,6 @@
 /** Every error of the A2A agent on both bindings: the same reason, each in its own encoding (A2A 1.0 §5.4, §9.5, §11.6). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { scriptedTools } from '../../support/agents/tools.ts'
 import { said, startA2a, type Json } from '../../support/agents/a2a.ts'
 
@@ -34,17 +34,12 @@ const posted = (rpc: Call['rpc'], path: string, body?: object): Call => ({
   rest: ['POST', path, ...(body ? [body] : [])] as Call['rest'],
 })
 
-describe('an error of the A2A agent', () => {
-  let a2a: Awaited<ReturnType<typeof startA2a>>
-  let ended: string
-  let waiting: string
-  before(async () => {
-    a2a = await startA2a(scriptedTools())
-    ended = (await a2a.rpc('SendMessage', said('42'))).result.task.id
-    waiting = (await a2a.rpc('SendMessage', said('verify'))).result.task.id
-  })
-  after(() => a2a.close())
+const a2a = await startA2a(scriptedTools())
+after(() => a2a.close())
+const ended = (await a2a.rpc('SendMessage', said('42'))).result.task.id as string
+const waiting = (await a2a.rpc('SendMessage', said('verify'))).result.task.id as string
 
+describe('an error of the A2A agent', () => {
   const cases: Readonly<Record<keyof typeof errors, Readonly<Record<string, () => Call>>>> = {
     TASK_NOT_FOUND: {
       'an unknown task': () => got(['GetTask', { id: unknown }], `/tasks/${unknown}`),

@@ -18,26 +18,21 @@ import { createTools } from '../../../src/agents/tools/tools.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Hex } from 'viem'
 import { ownAgentAt, startA2a, type Json } from '../../support/agents/a2a.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 const marker = 'MARKER-7F3A'
 
-describe('the official A2A client', () => {
-  let world: World
-  let a2a: Awaited<ReturnType<typeof startA2a>>
-  let tokenId: string
-  before(async () => {
-    world = await startWorld({ env: { PASSPORT_SIGNING: 'on' } })
-    tokenId = String(await world.mint({ name: `Bag ${marker}`, brand: marker }))
-    const { verdicts, history, contract } = world.components
-    const tools = createTools({ verdicts, histories: history, contract: contract as Hex, log: createLog(() => {}) })
-    a2a = await startA2a({ tools, issuer: world.components.issuer })
-  })
-  after(async () => {
-    await a2a?.close()
-    await world?.end()
-  })
+const world = await startWorld({ env: { PASSPORT_SIGNING: 'on' } })
+const tokenId = String(await world.mint({ name: `Bag ${marker}`, brand: marker }))
+const { issuer, verdicts, history, contract } = world.components
+const tools = createTools({ verdicts, histories: history, contract: contract as Hex, log: createLog(() => {}) })
+const a2a = await startA2a({ tools, issuer })
+after(async () => {
+  await a2a.close()
+  await world.end()
+})
 
+describe('the official A2A client', () => {
   for (const binding of ['JSONRPC', 'HTTP+JSON']) {
     describe(`over ${binding}`, () => {
       let client: Client
@@ -149,9 +144,6 @@ describe('the official A2A client', () => {
   })
 
   it('offers the card without a signature while the key of the issuer cannot sign', async () => {
-    const { issuer, verdicts, history, contract } = world.components
-    const log = createLog(() => {})
-    const tools = createTools({ verdicts, histories: history, contract: contract as Hex, log })
     const signer = issuer.signerFor('did:web:verify.example')
     let isAway = true
     const signDocument: typeof signer.signDocument = (document) =>

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { testTools } from '../../support/agents/assets.ts'
 import { startMcp } from '../../support/agents/mcp.ts'
@@ -37,13 +37,11 @@ const scenarios = [
 const notApplicable =
   /^Not testable: server does not list the diagnostic tool|^(?:resources|prompts)\/[\w/]+ returned JSON-RPC error -32601/
 
+const mcp = await startMcp(testTools())
+after(() => mcp.close())
+
 describe('MCP conformance', () => {
-  let mcp: Awaited<ReturnType<typeof startMcp>>
   const folder = testFolder()
-  before(async () => {
-    mcp = await startMcp(testTools())
-  })
-  after(() => mcp.close())
 
   for (const [scenario, revision, fewest] of scenarios)
     it(`${scenario} at ${revision}`, async () => {

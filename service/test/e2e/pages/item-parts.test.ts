@@ -1,21 +1,18 @@
 /** The page of an item shows the words of its maker, its owner, and the theme of its brand. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { zeroHash } from '../../../src/domain/chain.ts'
 import { hostOf } from '../../support/pages/host.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { startPageWorld } from '../../support/pages/pages.ts'
 import { until } from '../../support/wait.ts'
 
-describe('the pages of items', () => {
-  let world: PageWorld
-  before(async () => {
-    world = await startPageWorld()
-  })
-  after(() => world?.end())
+const world = await startPageWorld()
+after(() => world.end())
 
+describe('the pages of items', () => {
   it('show the recall of the maker, and where to repair, once the item is reported as recalled', async () => {
     const details = canonicalDetails({
       language: 'de',

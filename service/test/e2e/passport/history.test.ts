@@ -1,21 +1,19 @@
 /** The history of a token over a real chain: complete, in order, checked against its state, without an address (spec §3). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { isOwner, type Verdict } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 
 const reasonHash = `0x${'0'.repeat(64)}` as const
 const tagHash = (digit: string) => `0x${digit.repeat(64)}` as const
 
+const world = await startFaultWorld()
+after(() => world.end())
+
 describe('the history of a token', () => {
-  let world: FaultWorld
-  before(async () => {
-    world = await startFaultWorld()
-  })
-  after(() => world.end())
   /** Returns the history, which must be available. */
   async function historyOf(tokenId: bigint) {
     const history = await world.components.history(tokenId)

@@ -1,6 +1,6 @@
 /** Public product information without a tap, and the passport API of EN 18222 over it. The chain proves versions by date. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { createTestClient, http, keccak256, parseEventLogs, publicActions, toBytes, type Hex } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { canonicalDetails, canonicalMetadata } from '../../../src/assets/metadata.ts'
@@ -15,7 +15,7 @@ import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { gs1LinksetErrors } from '../../support/passport/documents.ts'
 import { until } from '../../support/wait.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 type Evidence = {
   metadataHash: Hex
@@ -38,38 +38,36 @@ type Passport = {
 const gtin = '09520123456788'
 const { operations, faultsOf } = readContract(readOpenApi())
 
-describe('public product information', () => {
-  let world: World
-  let item: TappedItem
-  let other: TappedItem
-  let later: TappedItem
-  before(async () => {
-    world = await startWorld({ env: { RATE_LIMIT_ASSET: '1000' } })
-    const items = await openItems(world)
-    const detailsOf = async (batch: string) => {
-      const details = canonicalDetails({
-        gtin,
-        batch,
-        care: ['Wipe it.'],
-        materials: [{ name: 'Leather' }],
-        recycling: { text: 'Bring it back.' },
-      })
-      assert.ok(details.ok)
-      await world.components.metadata.put(details)
-      return details.hash
-    }
-    const [one, two] = [await detailsOf('L-1'), await detailsOf('L-2')]
-    const metadata = { name: 'Satchel \u202eNo. 7', brand: 'Maison Orvelle' }
-    item = await items.bound({ ...metadata, size: 'S', details: one } as object, { gtin })
-    other = await items.bound({ ...metadata, size: 'M', details: one } as object, { gtin })
-    later = await items.bound({ ...metadata, size: 'M', details: two } as object, { gtin })
-    await items.bound()
-    await indexed(later.tokenId)
-  })
-  after(() => world.end())
+const world = await startWorld({ env: { RATE_LIMIT_ASSET: '1000' } })
+after(() => world.end())
+const items = await openItems(world)
+const [one, two] = [await detailsOf('L-1'), await detailsOf('L-2')]
+const metadata = { name: 'Satchel \u202eNo. 7', brand: 'Maison Orvelle' }
+const item = await items.bound({ ...metadata, size: 'S', details: one } as object, { gtin })
+const other = await items.bound({ ...metadata, size: 'M', details: one } as object, { gtin })
+const later = await items.bound({ ...metadata, size: 'M', details: two } as object, { gtin })
+await items.bound()
+await indexed(later.tokenId)
 
-  /** Waits until the index has come to the newest event of a token. */
-  const indexed = (tokenId: bigint) => until(async () => (await world.components.history(tokenId)).available)
+async function detailsOf(batch: string) {
+  const details = canonicalDetails({
+    gtin,
+    batch,
+    care: ['Wipe it.'],
+    materials: [{ name: 'Leather' }],
+    recycling: { text: 'Bring it back.' },
+  })
+  assert.ok(details.ok)
+  await world.components.metadata.put(details)
+  return details.hash
+}
+
+/** Waits until the index has come to the newest event of a token. */
+function indexed(tokenId: bigint) {
+  return until(async () => (await world.components.history(tokenId)).available)
+}
+
+describe('public product information', () => {
   const id = (url: string) => encodeURIComponent(url)
   const linkOf = ({ serial }: TappedItem) => `${world.url}/01/${gtin}/21/${serial}`
   const passportOf = (of: TappedItem) => linkOf(of).replace('/01/', '/api/product/01/')

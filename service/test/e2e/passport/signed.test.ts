@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { verifyCredential } from '@digitalbazaar/vc'
 import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
@@ -17,7 +17,7 @@ import { documentedCheck } from '../../support/docs/passport-check.ts'
 import { methodDocument, proofSuite } from '../../support/passport/issuer.ts'
 import { openItems, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 type Method = { id: string; publicKeyJwk?: Record<string, string>; revoked?: string }
 type Did = { id: string; verificationMethod?: Method[]; assertionMethod: string[] }
@@ -30,17 +30,12 @@ type Signed = Record<string, unknown> & {
 }
 const reasonHash = `0x${'0'.repeat(64)}` as const
 
-describe('signed passports', () => {
-  let world: World
-  let items: Awaited<ReturnType<typeof openItems>>
-  let item: TappedItem
-  before(async () => {
-    world = await startWorld({ env: { PASSPORT_SIGNING: 'on', ISSUER_NAME: 'Example Verifier' } })
-    items = await openItems(world)
-    item = await items.bound({ name: 'Signed' })
-  })
-  after(() => world.end())
+const world = await startWorld({ env: { PASSPORT_SIGNING: 'on', ISSUER_NAME: 'Example Verifier' } })
+after(() => world.end())
+const items = await openItems(world)
+const item = await items.bound({ name: 'Signed' })
 
+describe('signed passports', () => {
   const pathOf = ({ gtin, serial, tag }: TappedItem) => `/api/dpp/01/${gtin}/21/${serial}?${queryOf(tag.next())}`
   async function tap(accept: string, of = item, profile = ''): Promise<Reply> {
     const reply = await raw(world.url, `${pathOf(of)}${profile}`, { headers: { accept } })
