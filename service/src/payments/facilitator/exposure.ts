@@ -28,15 +28,18 @@ type Leave = (ended: 'paid' | 'failed' | 'other') => void
  */
 type Payer = { inFlight: number; first: bigint; spendable: bigint | null; reading?: Promise<bigint> | undefined }
 
+/** A cache with `max` has its whole tables from the start. By sizes it grows up to the same number. */
+const atMost = (entries: number) => ({ maxSize: entries, sizeCalculation: () => 1 })
+
 /** `balance` reads the payer's money at the newest block. */
 export function createExposure({ balance }: { readonly balance: (payer: Hex) => Promise<bigint> }) {
   const payers = new Map<Hex, Payer>()
   const kinds = new Map<Hex, number>()
-  const blocked = new LRUCache<Hex, true>({ max: 100_000 })
+  const blocked = new LRUCache<Hex, true>(atMost(100_000))
   /** Failures of kinds of wallets, less their sales. */
-  const failures = new LRUCache<Hex, number>({ max: 10_000, ttl: accountBlockMs })
+  const failures = new LRUCache<Hex, number>({ ...atMost(10_000), ttl: accountBlockMs })
   /** Wallets that have bought and never failed since. */
-  const customers = new LRUCache<Hex, true>({ max: 100_000 })
+  const customers = new LRUCache<Hex, true>(atMost(100_000))
   let waiting: (() => void)[] = []
 
   /**
