@@ -2,7 +2,7 @@
  * `npm run check` checks types, lint, format, unused code, imports, plain English, generated files, and lists that agree with the code. It runs
  * the unit tests, which need no chain and no database.
  */
-import { runStages, unitTests } from './stages.ts'
+import { checkedTests, runStages, unitTests } from './stages.ts'
 import { readOptions } from './options.ts'
 
 readOptions({})
@@ -15,11 +15,6 @@ const quietTest = [
   '--test-reporter=./scripts/failures.ts',
 ] as const
 
-/** Tests of what must agree with the code, as openapi.yaml does. They start no chain and no database. */
-const inStep = ['openapi', 'sharding', 'names', 'options', 'test-files'].map(
-  (name) => `service/test/contract/${name}.test.ts`,
-)
-
 await runStages(
   [
     { name: 'unit tests', command: unitTests },
@@ -28,9 +23,9 @@ await runStages(
     { name: 'format', command: ['oxfmt', '--check'] },
     { name: 'unused code', command: ['knip'] },
     { name: 'generated tables', command: ['node', 'scripts/docs.ts', '--check'] },
-    { name: 'imports', command: [...quietTest, 'service/test/contract/imports.test.ts'] },
-    { name: 'plain English', command: [...quietTest, 'service/test/contract/language.test.ts'] },
-    { name: 'lists kept in step', command: [...quietTest, ...inStep] },
+    { name: 'imports', command: [...quietTest, ...checkedTests.imports] },
+    { name: 'plain English', command: [...quietTest, ...checkedTests.language] },
+    { name: 'lists kept in step', command: [...quietTest, ...checkedTests.inStep] },
   ],
   2,
 )

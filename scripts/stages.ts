@@ -17,6 +17,14 @@ const longestMs = 60 * 60_000
 /** Runs the tests that start no process and no database, by their file name, in one process. */
 export const unitTests: Stage['command'] = ['npm', 'run', '--silent', 'test:unit']
 
+const contractTests = (...names: readonly string[]) => names.map((name) => `service/test/contract/${name}.test.ts`)
+/** Test files of what must agree with the code, as openapi.yaml does. `npm run check` runs them; they start no chain and no database. */
+export const checkedTests = {
+  imports: contractTests('imports'),
+  language: contractTests('language'),
+  inStep: contractTests('openapi', 'sharding', 'names', 'options', 'test-files'),
+} as const
+
 export const root = fileURLToPath(new URL('../', import.meta.url))
 
 /**

@@ -1,17 +1,19 @@
 /**
  * `npm test`: everything. Real anvil and PGlite always; PostgreSQL, Redis and Chromium where they are there, and a failure
  * where they are missing under `REQUIRE_SERVICES=1`. With `--retry`, files that failed beside others run again one at a time, and the
- * result names them as unsteady when they pass.
+ * result names them as unsteady when they pass. `--after-check` leaves out what `npm run check` has just run.
  */
 import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeDatabaseTemplate } from '../service/test/support/database/databases.ts'
-import { runStages, type Stage, unitTests } from './stages.ts'
+import { checkedTests, runStages, type Stage, unitTests } from './stages.ts'
 import { groupFiles } from './test-files.ts'
 import { readOptions } from './options.ts'
 
-const { values: options } = readOptions({ options: { retry: { type: 'boolean', default: false } } })
+const { values: options } = readOptions({
+  options: { retry: { type: 'boolean', default: false }, 'after-check': { type: 'boolean', default: false } },
+})
 
 /** Databases, chains and clusters of tests write a lot and keep nothing. Their folder is in memory if there is enough of it. */
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
@@ -48,13 +50,15 @@ function tests(chosen: readonly string[]): Stage {
   return { name: 'all other tests', command: command(6, chosen), ...(options.retry && { again }) }
 }
 
-const files = globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/{src,test}/**/!(*.unit).test.ts'])
+const all = globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/{src,test}/**/!(*.unit).test.ts'])
+const checked = new Set(options['after-check'] ? Object.values(checkedTests).flat() : [])
+const files = all.filter((file) => !checked.has(file))
 
 made.use(await makeDatabaseTemplate())
 // Each of the two keeps one core busy.
 await runStages(
   [
-    { name: 'unit tests', command: unitTests },
+    ...(options['after-check'] ? [] : [{ name: 'unit tests', command: unitTests }]),
     { name: 'mutants, a sample', command: ['npm', 'run', '--silent', 'mutate:sample'] },
   ],
   2,
