@@ -114,6 +114,25 @@ describe('public product information', () => {
     assert.deepEqual(commonOf([]), {})
   })
 
+  it('has neither identity, pictures nor commitments of the supplier’s details among its facts, and no empty member', () => {
+    const picture = { webp: '1'.repeat(64), width: 1, height: 1 }
+    const commitments = { interest: hash, authority: hash }
+    const odd = { gtin: '09520123456788', batch: 'L-1', picture, drawing: picture, restricted: commitments }
+    const parsed = parseDetails(JSON.stringify({ ...odd, features: [{ title: 'Stitch' }], care: [], repair: {} }))
+    assert.deepEqual(Object.keys(parsed ?? {}).length, 8)
+    assert.deepEqual(publicFacts({ name: 'Satchel', image: 'ipfs://bafy' }, parsed), { name: 'Satchel' })
+  })
+
+  it('links the text only where it has the hash, and says where it has another', () => {
+    const evidenceOf = (more: Partial<Anchor>) =>
+      productDocument({ ...passport, evidence: [{ ...anchor, ...more }] }).evidence[0] ?? assert.fail()
+    assert.equal(evidenceOf({}).metadata, `${baseUrl}/api/metadata/${hash}`)
+    const other = evidenceOf({ matches: false, restricted: [] })
+    assert.deepEqual([other.metadataHashMatches, 'metadata' in other, 'restricted' in other], [false, false, false])
+    const unknown = evidenceOf({ matches: null })
+    assert.deepEqual(['metadataHashMatches' in unknown, 'metadata' in unknown], [false, false])
+  })
+
   it('has the same facts as data elements, each with its type and its term', () => {
     const { elements, ...head } = digitalProductPassport(passport, header)
     assert.deepEqual(head, {
@@ -151,6 +170,7 @@ describe('public product information', () => {
     })
     assert.equal(at('$.elements[1].value')?.value, at('serialNumber')?.value)
     assert.equal(at('footprint.kgCo2e')?.valueDataType, 'xsd:decimal')
+    assert.equal(at('care[0]')?.valueDataType, 'xsd:string')
     assert.equal(at('evidence[0].setByLog')?.value, 3)
     for (const path of ['nothing', 'materials[9]', 'name.name', 'footprint[9]']) assert.equal(at(path), null, path)
   })
@@ -192,7 +212,11 @@ describe('versions', () => {
     assert.deepEqual([99, 100, 199, 200, 9e9].map(at), [undefined, 4n, 4n, 9n, 9n])
   })
 
-  it('are not dated where a block has no time', () => assert.equal(versionsOf([event(4, 0)]), null))
+  it('are not dated where the block of one has no time, whatever that of another event has', () => {
+    for (const events of [[event(4, 0)], [event(4, 100), event(9, 0)]]) assert.equal(versionsOf(events), null)
+    const { metadataHash: _hash, ...other } = event(5, 0)
+    assert.equal(versionsOf([event(4, 100), other])?.length, 1)
+  })
 
   it('have the state of their moment, and none where the block of a change has no time', () => {
     const change = (toState: 'MINTED' | 'RECYCLED', timestamp: bigint) => ({ toState, timestamp })

@@ -96,6 +96,39 @@ describe('access tiers of product details', () => {
     )
   })
 
+  it('have 16 kB of elements a tier, counted in bytes, and 50 paths', () => {
+    const partsOf = (length: number) =>
+      Array.from({ length: 8 }, (_part, index) => ({
+        name: 'é',
+        url: `https://a.example/${'x'.repeat(index === 0 ? length : 1_990)}`,
+      }))
+    const access = { authority: ['spareParts'] }
+    const sizeOf = (length: number) =>
+      Buffer.byteLength(split(access, { spareParts: partsOf(length) }).restricted[1]?.body ?? '')
+    const fits = 16_384 - sizeOf(0)
+    assert.equal(sizeOf(fits), 16_384)
+    assert.equal(
+      messageOf({ spareParts: partsOf(fits + 1), access }),
+      'The elements of tier authority may have at most 16 kB.',
+    )
+    const materials = Array.from({ length: 20 }, () => ({ name: 'Wool', percent: '5', country: 'FR' }))
+    const spareParts = Array.from({ length: 10 }, () => ({ name: 'Buckle', number: 'B1' }))
+    const interest = [
+      ...materials.flatMap((_material, index) => [`materials[${index}].percent`, `materials[${index}].country`]),
+      ...spareParts.map((_part, index) => `spareParts[${index}].number`),
+    ]
+    assert.equal(interest.length, 50)
+    split({ interest }, { materials, spareParts })
+  })
+
+  it('may each have members of one element', () => {
+    const { details: open } = split({
+      interest: ['facility.name'],
+      authority: ['facility.country', 'footprint.method'],
+    })
+    assert.deepEqual((open as { facility: object }).facility, {})
+  })
+
   it('reject a document that names documents of tiers itself, as those of another product', () => {
     const commitments = Object.fromEntries(tiers.map((tier) => [tier, `0x${'1'.repeat(64)}`]))
     for (const more of [{}, { access: {} }])

@@ -95,6 +95,26 @@ describe('issuer keys', () => {
     assert.equal(summary(revoked).at(-1), 'key-181 ES256 active')
   })
 
+  it('are 200 at most: a stolen one of them is revoked without a successor', async () => {
+    const { d: _d, ...publicHalf } = es256
+    const former = Array.from({ length: 199 }, (_key, at) => ({
+      ...publicHalf,
+      kid: `key-${at + 2}`,
+      status: 'retired',
+    }))
+    const text = await changed(textOf(es256, ...former), { kind: 'revoke', id: 'key-1', at: '2026-11-20T00:00:00Z' })
+    assert.equal(summary(text).length, 200)
+  })
+
+  it('may not be retired where the others of their algorithm are retired already', async () => {
+    const former = { ...otherEd25519, kid: 'key-1', status: 'retired' }
+    assert.match(
+      await refusalOf(textOf(former, ed25519), { kind: 'retire', id: 'key-2' }),
+      /^Key key-2 is the only one that signs/,
+    )
+    assert.deepEqual(summary(textOf(ed25519, former)), ['key-2 Ed25519 active', 'key-1 Ed25519 retired'])
+  })
+
   it('that no longer sign may be public only', () => {
     const { d: _d, ...publicHalf } = es256
     assert.equal(keysOf(textOf({ ...publicHalf, status: 'retired' }))[0]?.sign, null)
@@ -120,6 +140,7 @@ describe('issuer keys', () => {
     ['a point that is not on the curve', textOf({ ...es256, y: es256['x'] }), /no key/],
     ['a point without y', textOf({ ...es256, y: undefined }), /incomplete/],
     ['an odd kid', textOf({ ...es256, kid: '../x' }), /kid/],
+    ['a kid with a zero in front', textOf({ ...es256, kid: 'key-01' }), /kid/],
     ['the same kid twice', textOf(es256, { ...ed25519, kid: 'key-1' }), /twice/],
     ['two active keys of one algorithm', textOf(es256, { ...otherEs256, kid: 'key-2' }), /active/],
     ['an unknown status', textOf({ ...es256, status: 'on' }), /status/],
