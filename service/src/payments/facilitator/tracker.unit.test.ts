@@ -137,11 +137,10 @@ describe('a tracker whose transactions stay out', () => {
   })
 
   it('gives one up whose nonce is used once its receipt was missing for a minute of the chain', async () => {
-    const { tracker, track, looksAt, noted, minedHashes } = trackerOf({ secondsPerBlock: 2n })
+    const { tracker, track, looksAt, noted, minedAfter } = trackerOf({ secondsPerBlock: 2n })
     await using _tracker = tracker
     const [late, missing] = [track(one, 4), track(one, 3)]
-    await until(() => looksAt(late.raw) > 20)
-    minedHashes.add(late.raw)
+    minedAfter.set(late.raw, 20)
     assert.notEqual(await late.found, 'lost')
     await until(() => noted.lost.length > 0)
     const looks = looksAt(missing.raw)
