@@ -132,6 +132,35 @@ describe('touchstone tag write', () => {
     assert.match((await commandsOf(world)(command)).err, /--from has the item of each chip: leave --item out/)
   })
 
+  it('takes a chip of a file as written where this batch has it, in this life or by this run', async () => {
+    const chips = await chipsOfFile('lives.csv', 4)
+    const [first = assert.fail(), later = assert.fail(), here = assert.fail(), blank = assert.fail()] = chips
+    const { tags } = world.components
+    await tags.importTag({ uid: first.uid, epoch: 0, batchId: 'other', baselineCounter: 3 })
+    await tags.importTag({ uid: later.uid, epoch: 1, batchId: 'b', baselineCounter: 3 })
+    await tags.importTag({ uid: here.uid, epoch: 0, batchId: 'b', baselineCounter: 3 })
+    const list = await openChipList(session, path('lives.csv'), { host, batch: 'b' })
+    const written = () => chips.map(({ name }) => list.isWritten(name))
+    assert.deepEqual([list.left(), written()], [3, [false, false, true, false]])
+    await list.written(blank.name, 1)
+    assert.deepEqual([list.left(), written()], [2, [false, false, true, true]])
+    await list.close()
+  })
+
+  it('finishes a chip with the address that it was begun with only', async () => {
+    const uid = newUid()
+    const chip = createChip({ uid })
+    const ended = sessionWith((line) => line.includes('put it back'))
+    await writeTags(ended, { host, batch: 'b' }, readerWith([{ chip, tornAt: 20 }]))
+    const keys = chip.keys()
+    await assert.rejects(
+      writeTags(session, { host: 'w.example', batch: 'b' }, readerWith([{ chip }])),
+      /^Error: Chip \w+ was begun for batch b and https:\/\/v\.example\/\S+; finish it with these\.$/,
+    )
+    assert.deepEqual(chip.keys(), keys)
+    assert.equal(await writeTags(session, { host, batch: 'b' }, readerWith([{ chip }])), 0)
+  })
+
   it('keeps the lines of two stations that write the chips of one file at once', async () => {
     const chips = await chipsOfFile('shared.csv', 3)
     const list = () => openChipList(session, path('shared.csv'), { host, batch: 'b' })
