@@ -101,7 +101,7 @@ describe('test files of one process', () => {
     assert.equal(readFileSync(join(folder, 'folders'), 'utf8'), 'true false ')
   })
 
-  it('end with their runner, also while a test waits for what has ended with it', async () => {
+  it('end with their runner, also while a test waits for what has ended with it', async (t) => {
     await using server = createServer()
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
@@ -119,10 +119,14 @@ describe('test files of one process', () => {
     )
     const { env, args } = runner(...groupFiles([join(folder, 'h.test.ts')], groups))
     const runs = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: 'ignore' })
+    const signal = (name: NodeJS.Signals) => process.kill(-Number(runs.pid), name)
+    let isEnded = false
+    t.after(() => isEnded || signal('SIGKILL'))
     const [socket] = (await once(server, 'connection')) as [Socket]
     const ended = once(socket.resume(), 'close')
-    process.kill(-Number(runs.pid), 'SIGTERM')
+    signal('SIGTERM')
     await ended
+    isEnded = true
   })
 
   it('stay apart where one reads its arguments', () => {
