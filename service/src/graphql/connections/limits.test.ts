@@ -214,23 +214,52 @@ describe('a client', { skip: noPostgres }, () => {
     assert.equal((await closed)[0], 4409)
   })
 
-  it('that begins an operation under the id of one that has not ended is closed with 4409, which leaves nothing behind', async () => {
-    const again = [subscription(1), { id: '1', type: 'complete' }, subscription(1)]
-    const running = [subscription(1), { id: '2', type: 'subscribe', payload: { query: '{ __typename }' } }]
-    for (const [before, at] of [
-      [[], again],
-      [running, again.slice(1)],
-    ] as const) {
-      const socket = await byHand([init(), ...before])
-      const received: Buffer[] = []
-      socket.on('data', (data: Buffer) => received.push(data))
-      const heard = () => Buffer.concat(received)
-      await until(() => heard().includes(before.length === 0 ? 'connection_ack' : '"id":"2","type":"complete"'))
-      socket.write(Buffer.concat(at.map((message) => frame(0x1, JSON.stringify(message)))))
-      await once(socket, 'close')
-      assert.ok(heard().includes(Buffer.from([0x11, 0x39])), '4409 in the close frame')
-      await until(() => world.connections.count() === 0 && world.subscriptions() === 0)
+  describe('that begins an operation under an id that it has just completed', () => {
+    const again = [{ id: '1', type: 'complete' }, subscription(1)]
+    const query = { id: '2', type: 'subscribe', payload: { query: '{ __typename }' } }
+
+    /** Sends messages in one packet, `first` as soon as the connection is there. Returns what the client receives. */
+    async function send(first: readonly object[], messages: readonly object[]) {
+      const socket = await byHand([init(), ...first])
+      const packets: Buffer[] = []
+      socket.on('data', (data: Buffer) => packets.push(data))
+      const received = () => Buffer.concat(packets)
+      await until(() => received().includes('connection_ack'))
+      if (first.length > 0) await until(() => world.subscriptions() === 1)
+      socket.write(Buffer.concat(messages.map((message) => frame(0x1, JSON.stringify(message)))))
+      return { socket, received }
     }
+    const isAnswered = (received: () => Buffer) => received().includes('"id":"2","type":"complete"')
+    const isOver = () => world.connections.count() === 0 && world.subscriptions() === 0
+
+    for (const [what, first, messages] of [
+      ['and that runs', [subscription(1)], [...again, query]],
+      ['and that has not begun', [], [subscription(1), ...again, query]],
+    ] as const)
+      it(`${what}, gets each event once, and leaves nothing behind`, async () => {
+        const { socket, received } = await send(first, messages)
+        await until(() => isAnswered(received) && world.subscriptions() === 1)
+        for (let taps = 1; taps <= 3; taps += 1) {
+          await tap(1)
+          await until(() => received().toString('latin1').split('"type":"next"').length - 2 === taps) // one is the query's
+        }
+        socket.destroy()
+        await until(isOver)
+      })
+
+    it('and completes it again gets nothing, and leaves nothing behind', async () => {
+      const { socket, received } = await send([subscription(1)], [...again, ...again.slice(0, 1), query])
+      await until(() => isAnswered(received) && world.subscriptions() === 0)
+      socket.destroy()
+      await until(isOver)
+    })
+
+    it('and a third one is closed with 4409, and leaves nothing behind', async () => {
+      const { socket, received } = await send([subscription(1)], [...again, subscription(1)])
+      await once(socket, 'close')
+      assert.ok(received().includes(Buffer.from([4_409 >> 8, 4_409 & 255])))
+      await until(isOver)
+    })
   })
 
   it('may be one of a limited number that have sent no key yet', async () => {

@@ -12,6 +12,7 @@ import { getHeader, newRequestId, parseRequestTarget } from '../../http/request.
 import { endUpgrade, type OnUpgrade } from '../../http/listener.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { reasonOf } from '../../lib/errors.ts'
+import { parseJsonObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey, AuthenticateKey } from '../../access/api-keys.ts'
 import { graphqlError } from '../errors.ts'
@@ -79,7 +80,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
       unauthenticated.delete(client, connection)
     }
 
-    const operations = connectionOperations(options, admit, (code, reason) => attached.close(code, reason))
+    const operations = connectionOperations(options, admit)
     const attached = attachSocket(socket, operations, { keepAliveMs, log, onClose })
     const connection: Connection = { close: (because) => attached.close(...closeCodes[because]) }
     connections.add(connection)
@@ -164,10 +165,36 @@ function attachSocket(
     })
   }
 
+  /** Operations that have not ended, by their ids. `next` is the message of one under the same id, which waits for the end. */
+  const running = new Map<unknown, { isCompleted: boolean; next?: string | undefined }>()
+  /**
+   * Hands a message to graphql-ws, which forgets an id with `complete`. The end of that operation would end one that has begun meanwhile under
+   * its id.
+   */
+  async function deliver(text: string, take: (text: string) => Promise<void>): Promise<void> {
+    if (!isOpen()) return
+    const { type, id } = parseJsonObject(text) ?? {}
+    const before = running.get(id)
+    if (type === 'complete' && before !== undefined) {
+      before.isCompleted = true
+      before.next = undefined
+    }
+    if (type !== 'subscribe') return take(text)
+    if (before !== undefined) {
+      if (!before.isCompleted || before.next !== undefined)
+        return close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${String(id)} already exists`)
+      before.next = text
+      return
+    }
+    const own: { isCompleted: boolean; next?: string | undefined } = { isCompleted: false }
+    running.set(id, own)
+    await take(text).finally(() => running.delete(id))
+    if (own.next !== undefined) await deliver(own.next, take)
+  }
+
   const onMessage = (take: (text: string) => Promise<void>) => {
     socket.on('message', (data: RawData) => {
-      if (!isOpen()) return
-      take((data as Buffer).toString()).catch((error: unknown) => {
+      deliver((data as Buffer).toString(), take).catch((error: unknown) => {
         log.error('socket failed', { reason: reasonOf(error) })
         close(1013, 'Try again later')
       })
@@ -198,12 +225,11 @@ function attachSocket(
 function connectionOperations(
   options: SocketServerOptions,
   admit: (authorization: string | undefined) => Promise<ApiKey | null>,
-  close: (code: number, reason: string) => void,
 ): ServerOptions {
   const { prepare, createContext, formatError, limiter, maxOperations = 50 } = options
   let key: ApiKey | null = null
   /** The operations that have not ended, by their messages, with the streams of subscriptions. */
-  const running = new Map<object, { readonly id: string; readonly stream: Results | null }>()
+  const running = new Map<object, Results | null>()
   // graphql-ws acknowledges a connection, and so reads operations, only after `admit` has returned a key.
   const newContext = (operation?: Parameters<typeof createContext>[2]) =>
     createContext(key as ApiKey, newRequestId(), operation)
@@ -222,12 +248,7 @@ function connectionOperations(
       key = await admit(typeof given === 'string' ? given : undefined)
       return key !== null
     },
-    async onSubscribe(_connection, id, parameters) {
-      // graphql-ws forgets an id with `complete`. The end of that operation would end this one.
-      if ([...running.values()].some((one) => one.id === id)) {
-        close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`)
-        return [graphqlError('BAD_USER_INPUT', 'The operation under this id has not ended.')]
-      }
+    async onSubscribe(_connection, _id, parameters) {
       if (running.size >= maxOperations)
         return [
           graphqlError(
@@ -235,7 +256,7 @@ function connectionOperations(
             `A connection may have ${maxOperations} operations at a time. Complete one first.`,
           ),
         ]
-      running.set(parameters, { id, stream: null }) // before the quota is read, which may take a moment
+      running.set(parameters, null) // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)
       if (prepared.ok) return { ...prepared.args, contextValue: newContext(prepared) }
@@ -244,12 +265,12 @@ function connectionOperations(
     },
     execute: results.execute,
     subscribe: results.subscribe,
-    onOperation: (_connection, id, parameters, _args, result) => {
-      if ('next' in result) running.set(parameters, { id, stream: result as Results })
+    onOperation: (_connection, _id, parameters, _args, result) => {
+      if ('next' in result) running.set(parameters, result as Results)
     },
     // graphql-ws misses a stream that began after its id was completed.
     onClose: async () => {
-      for (const { stream } of running.values()) await stream?.return(undefined)
+      for (const stream of running.values()) await stream?.return(undefined)
     },
     onComplete: (_connection, _id, parameters) => void running.delete(parameters), // called once per accepted operation, whichever side ends it
     onError: (_connection, _id, _payload, errors) => {
