@@ -6,7 +6,10 @@ type Opened = { end: () => Promise<unknown> } | { close: () => unknown } | Async
 /** All that the running suites hold, the newest last. A suite within another opens later and closes earlier. */
 const opened: Opened[] = []
 
-/** Called where a suite begins. What was opened last is closed first: by `end` or `close`, where there is one. */
+/**
+ * Called where a suite begins. What was opened last is closed first: by `end` or `close`, where there is one. An end that fails leaves none
+ * of the others open.
+ */
 export function useOpened<T extends Opened>(open: () => Promise<T>): T {
   let one: T
   let place = Infinity
@@ -15,7 +18,8 @@ export function useOpened<T extends Opened>(open: () => Promise<T>): T {
     place = opened.push(one) - 1
   })
   after(async () => {
-    for (const last of opened.splice(place).toReversed()) await close(last)
+    await using closing = new AsyncDisposableStack()
+    for (const each of opened.splice(place)) closing.defer(async () => void (await close(each)))
   })
   return lazily(() => one)
 }
