@@ -1,26 +1,21 @@
 /** API keys (spec §5): made, found, revoked, and never kept as text. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { keepSecret } from '../../test/support/evidence.ts'
 import { heldAnswers } from '../../test/support/held-answer.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import { createRateLimiter } from '../http/rate-limit/limiter.ts'
 import { createLog } from '../lib/log.ts'
 import { apiKeyStore, type ApiKeyStore, createKeyAuthentication, newApiKey } from './api-keys.ts'
-import type { Database } from '../db/database.ts'
 
 const log = createLog(() => {}, 'silent')
 
 for (const { name, open, skip } of testDatabases())
   describe(`API keys on ${name}`, { skip }, () => {
-    let database: Database
-    let keys: ApiKeyStore
-    before(async () => {
-      database = await open()
-      keys = apiKeyStore(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    const keys = apiKeyStore(database)
 
     async function make(scopes: readonly ('read' | 'write')[] = ['read']) {
       const { text, hash } = newApiKey()

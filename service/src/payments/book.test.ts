@@ -1,11 +1,12 @@
 /** The sums of what was paid and of its gas, where some transactions settle nothing (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { toHex } from 'viem'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { asset, price } from '../../test/support/payments/buyer.ts'
+import { useOpened } from '../../test/support/opened.ts'
 import type { Database } from '../db/database.ts'
-import { createBook, type Book, type BookRow } from './book.ts'
+import { createBook, type BookRow } from './book.ts'
 
 const hour = 3_600_000
 /** The last hour of a day. */
@@ -14,11 +15,9 @@ const [alice, bob] = [toHex(0xa1, { size: 20 }), toHex(0xb0, { size: 20 })]
 
 for (const { name, open, skip } of testDatabases())
   describe(`the book on ${name}`, { skip }, () => {
-    let database: Database
-    let book: Book
+    const database = useOpened(open)
+    const book = createBook(database, { chainId: 84532, asset })
     before(async () => {
-      database = await open()
-      book = createBook(database, { chainId: 84532, asset })
       // Transactions 1 to 3 cost 10 wei each, one an hour, and settle payments 1; 2 and 3; 4. Number 4 settles none, and 5 was not mined.
       await database.query(
         `insert into settlement (pk, chain_id, sender, nonce, state, holder, raw, hashes, gas_used, gas_price, block_number, mined_at)
@@ -41,7 +40,6 @@ for (const { name, open, skip } of testDatabases())
         [asset.slice(2), price.toString(), new Date(first).toISOString(), alice.slice(2), bob.slice(2)],
       )
     })
-    after(() => database?.close())
 
     const numbers = (rows: readonly BookRow[]) => rows.map(({ nonce }) => Number(nonce))
 

@@ -1,8 +1,9 @@
 /** Requests for approval on both databases: who may decide, what is compared, and that an act is done once. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf, insertAsset, insertOperation } from '../../../test/support/index/rows.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../db/audit.ts'
 import type { Database } from '../../db/database.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -16,15 +17,9 @@ type ChainAct = Extract<Parameters<typeof createApprovals>[0]['acts']['recycle']
 
 for (const { name, open, skip } of testDatabases())
   describe(`requests for approval on ${name}`, { skip }, () => {
-    let database: Database
-    let approvals: Approvals
     const second: Decider = { who: 'local:second', key: null }
     const asker = { who: 'local:first', requestId: 'r1' }
-    before(async () => {
-      database = await open()
-      approvals = over(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
 
     const over = (on: Database, hours = 1, acts = databaseActs({ writeStatus: async () => {} }, async () => {})) =>
       createApprovals({
@@ -34,6 +29,7 @@ for (const { name, open, skip } of testDatabases())
         acts,
         log: createLog(() => {}),
       })
+    const approvals = over(database)
     const notYet = { ok: false, isFinal: false, message: 'the operator key is missing' } as const
     /** Approvals of an act on chain. What a process left unfinished is taken up at once. */
     const onChain = (act: Partial<ChainAct>, on: Parameters<typeof createApprovals>[0]['database'] = database) =>

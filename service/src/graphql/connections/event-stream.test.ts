@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../../test/support/database/databases.ts'
 import { postGraphql } from '../../../test/support/graphql/client.ts'
-import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
+import { subscribe, startSockets } from '../../../test/support/graphql/socket.ts'
 import { hashOf, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
-import type { Database } from '../../db/database.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 
 const verified = 'subscription ($after: ID) { productVerified(after: $after) { verifiedAt product { id name } } }'
 const feed = 'subscription ($after: ID) { events(after: $after) { position productId } }'
@@ -17,17 +17,9 @@ type Verified = { productVerified: { verifiedAt: string; product: { id: string; 
 type Feed = { events: { position: string; productId: string } }
 
 describe('an event stream of GraphQL', { skip: noPostgres }, () => {
-  let database: Database
-  let world: SocketWorld
-  before(async () => {
-    database = await openOwnDatabase('migrated')
-    await insertAsset(database, { tokenId: 1, name: 'Watch', tagHash: hashOf(9), state: 4, tapped: true })
-    world = await startSockets(database, { connections: { maxConnectionsPerKey: 3, checkKeysMs: 100 } })
-  })
-  after(async () => {
-    await world.end()
-    await database.close()
-  })
+  const database = useOpened(() => openOwnDatabase('migrated'))
+  before(() => insertAsset(database, { tokenId: 1, name: 'Watch', tagHash: hashOf(9), state: 4, tapped: true }))
+  const world = useOpened(() => startSockets(database, { connections: { maxConnectionsPerKey: 3, checkKeysMs: 100 } }))
 
   const tap = (count = 1) =>
     database.query(

@@ -1,16 +1,16 @@
 /** Subscriptions over a real socket with the stock client (spec §5, §6). */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { WebSocket } from 'ws'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, verifier, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { bob, hashOf, insertAsset, insertTransfer } from '../../../test/support/index/rows.ts'
 import { keepSecret } from '../../../test/support/evidence.ts'
 import { newApiKey } from '../../access/api-keys.ts'
-import type { Database } from '../../db/database.ts'
 import { createRateLimiter } from '../../http/rate-limit/limiter.ts'
 import { until } from '../../../test/support/wait.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 
 const transferred = `subscription ($id: ID!) { productTransferred(productId: $id) {
   transfer { id status timestamp from { address } to { address } } product { id name currentOwner { address } } } }`
@@ -22,19 +22,13 @@ type Verified = { productVerified: { product: { id: string }; verifiedAt: string
 
 for (const { name, open, skip } of testDatabases())
   describe(`subscriptions on ${name}`, { skip }, () => {
-    let database: Database
-    let world: SocketWorld
+    const database = useOpened(open)
+    const world = useOpened(() => startSockets(database))
     before(async () => {
-      database = await open()
-      world = await startSockets(database)
       const asset = { state: 4, tagHash: hashOf(9), tagId: 'TAG-1', name: 'Watch', tapped: true }
       const pk = await insertAsset(database, { tokenId: 1, ...asset })
       await insertAsset(database, { tokenId: 2, name: 'Bag' })
       await insertTransfer(database, { id: '1-1', assetPk: pk, status: 'CONFIRMED', settledTx: hashOf(5) })
-    })
-    after(async () => {
-      await world.end()
-      await database.close()
     })
 
     const emit = (topic: string, tokenId: number, payload: object) =>
@@ -201,19 +195,13 @@ for (const { name, open, skip } of testDatabases())
   })
 
 describe('the key of a socket', { skip: noPostgres }, () => {
-  let database: Database
-  let world: SocketWorld
-  before(async () => {
-    database = await openOwnDatabase('migrated')
-    world = await startSockets(database, {
+  const database = useOpened(() => openOwnDatabase('migrated'))
+  const world = useOpened(() =>
+    startSockets(database, {
       connections: { maxConnectionsPerKey: 3, checkKeysMs: 100 },
       maxOperations: 3,
-    })
-  })
-  after(async () => {
-    await world.end()
-    await database.close()
-  })
+    }),
+  )
 
   /** The code with which the server closes after `connection_init`. */
   async function closing(payload: object | undefined, headers: Record<string, string> = {}): Promise<number> {

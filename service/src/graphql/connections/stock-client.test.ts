@@ -1,24 +1,18 @@
 /** The stock urql client works as it comes, with the key as a header (spec §4.9, §5). */
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { Client, fetchExchange, gql } from '@urql/core'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
-import { type Database } from '../../db/database.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 
 describe('a stock client', () => {
-  let database: Database
-  let graphql: Awaited<ReturnType<typeof startGraphql>>
+  const database = useOpened(openEmptyPglite)
   before(async () => {
-    database = await openEmptyPglite()
     for (let n = 1; n <= 3; n += 1) await insertAsset(database, { tokenId: n, name: `Watch ${n}`, brand: 'Acme' })
-    graphql = await startGraphql(database)
   })
-  after(async () => {
-    await graphql.end()
-    await database.close()
-  })
+  const graphql = useOpened(() => startGraphql(database))
 
   const client = (key: string) =>
     new Client({

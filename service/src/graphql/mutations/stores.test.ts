@@ -1,28 +1,23 @@
 /** Registrations on PGlite and on PostgreSQL: conflicts, and which registrations make room. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { countLockWaits, testDatabases } from '../../../test/support/database/databases.ts'
 import { until } from '../../../test/support/wait.ts'
-import type { Database, Sql } from '../../db/database.ts'
+import { useOpened } from '../../../test/support/opened.ts'
+import type { Sql } from '../../db/database.ts'
 import { operationStore } from '../../chain/transactions/operations.ts'
-import { registrationStore, type Registration, type RegistrationStore } from './stores.ts'
+import { registrationStore, type Registration } from './stores.ts'
 
 const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
 const signer: Hex = `0x${'a'.repeat(40)}`
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`registrations on ${name}`, { skip }, () => {
-    let database: Database
-    let registrations: RegistrationStore
-    let operations: ReturnType<typeof operationStore>
     let count = 0
-    before(async () => {
-      database = await open()
-      registrations = registrationStore(database)
-      operations = operationStore(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    const registrations = registrationStore(database)
+    const operations = operationStore(database)
 
     const registration = (more: Partial<Registration> = {}): Registration => {
       const n = (count += 1)

@@ -1,26 +1,19 @@
 /** The queries of spec §4.9 over both databases: the same questions, the same answers. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { postGraphql } from '../../../test/support/graphql/client.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { fillExample, huge } from '../../../test/support/index/example.ts'
 import { hashOf, recountProducts } from '../../../test/support/index/rows.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import type { Database } from '../../db/database.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`queries on ${name}`, { skip }, () => {
-    let database: Database
-    let graphql: Awaited<ReturnType<typeof startGraphql>>
-    before(async () => {
-      database = await open()
-      await fillExample(database)
-      graphql = await startGraphql(database)
-    })
-    after(async () => {
-      await graphql.end()
-      await database.close()
-    })
+    const database = useOpened(open)
+    before(() => fillExample(database))
+    const graphql = useOpened(() => startGraphql(database))
 
     /** The data of a query that must not fail. */
     async function data(query: string, variables?: Record<string, unknown>) {

@@ -1,22 +1,14 @@
 /** GraphQL over HTTP, by the full audit of graphql-http, its recommendations included. */
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { serverAudits } from 'graphql-http'
-import { type Database } from '../../db/database.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 
 describe('GraphQL over HTTP', () => {
-  let database: Database
-  let graphql: Awaited<ReturnType<typeof startGraphql>>
-  before(async () => {
-    database = await openEmptyPglite()
-    graphql = await startGraphql(database)
-  })
-  after(async () => {
-    await graphql.end()
-    await database.close()
-  })
+  const database = useOpened(openEmptyPglite)
+  const graphql = useOpened(() => startGraphql(database))
 
   /** The audit sends no keys. */
   const fetchFn: typeof fetch = (url, init) => {

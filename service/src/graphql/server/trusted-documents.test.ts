@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import { testFolder } from '../../../test/support/folder.ts'
-import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
+import { subscribe, startSockets } from '../../../test/support/graphql/socket.ts'
 import { postGraphql } from '../../../test/support/graphql/client.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
-import type { Database } from '../../db/database.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { graphqlSchema } from '../schema.ts'
 import { readTrustedDocuments } from './trusted-documents.ts'
 
@@ -21,17 +21,9 @@ const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
 const documents = new Map([named, verified].map((text) => [hashOf(text), text]))
 
 describe('trusted documents', () => {
-  let database: Database
-  let world: SocketWorld
-  before(async () => {
-    database = await openEmptyPglite()
-    await insertAsset(database, { tokenId: 1, name: 'Watch' })
-    world = await startSockets(database, { documents })
-  })
-  after(async () => {
-    await world.end()
-    await database.close()
-  })
+  const database = useOpened(openEmptyPglite)
+  before(() => insertAsset(database, { tokenId: 1, name: 'Watch' }))
+  const world = useOpened(() => startSockets(database, { documents }))
 
   type Answer = { data?: unknown; errors?: { message: string; extensions: { code: string } }[] }
   const post = async (body: object) => (await (await postGraphql(world.httpUrl, world.key, body)).json()) as Answer

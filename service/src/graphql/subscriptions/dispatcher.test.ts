@@ -1,6 +1,6 @@
 /** The dispatcher on PGlite and on PostgreSQL, whose listening connection is ended during the test. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { GraphQLError } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
@@ -10,14 +10,13 @@ import { type EventFilter, outboxChannel, outboxStore, type OutboxEvent } from '
 import { createEventDispatcher, queueLimit, type EventDispatcher, type EventDispatcherOptions } from './dispatcher.ts'
 import { createEventStream } from './stream.ts'
 import { until } from '../../../test/support/wait.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the event dispatcher on ${name}`, { skip }, () => {
-    let database: Database
     let dispatcher: EventDispatcher<OutboxEvent>
     let lines: string[]
-    before(async () => void (database = await open()))
-    after(() => database.close())
+    const database = useOpened(open)
     beforeEach(() => void (lines = []))
     afterEach(() => dispatcher[Symbol.asyncDispose]())
 

@@ -1,19 +1,14 @@
 /** Places in status lists on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import type { Database } from '../../db/database.ts'
-import { statusStore, type StatusStore } from './status-store.ts'
+import { useOpened } from '../../../test/support/opened.ts'
+import { statusStore } from './status-store.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`places in status lists on ${name}`, { skip }, () => {
-    let database: Database
-    let places: StatusStore
-    before(async () => {
-      database = await open()
-      places = statusStore(database)
-    })
-    after(() => database.close())
+    const database = useOpened(open)
+    const places = statusStore(database)
 
     it('are given once, to one token, and counted', async () => {
       const tokenId = 2n ** 256n - 1n

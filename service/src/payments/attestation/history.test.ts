@@ -1,9 +1,10 @@
 /** The history of attestation keys on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { attestationKeyId, type Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { heldAnswers } from '../../../test/support/held-answer.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { openKeyHistory, type KeyHistory } from './history.ts'
 import type { Database } from '../../db/database.ts'
 
@@ -11,13 +12,11 @@ const [first, second] = [`0x${'11'.repeat(20)}`, `0x${'22'.repeat(20)}`] as [Hex
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the history of attestation keys on ${name}`, { skip }, () => {
-    let database: Database
     let keys: KeyHistory
+    const database = useOpened(open)
     before(async () => {
-      database = await open()
       keys = await openKeyHistory(database, () => performance.now())
     })
-    after(() => database.close())
 
     it('knows a key once', async () => {
       assert.equal(await keys.add(first, { validFrom: 100, status: 'active' }), true)

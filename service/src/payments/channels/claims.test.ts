@@ -1,15 +1,15 @@
 /** Which channels a claim takes, and how many go in one transaction. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { decodeFunctionData } from 'viem'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { attestationKey } from '../../../test/support/payments/components.ts'
 import { randomHex } from '../../../test/support/payments/ledger.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
 import { createLog } from '../../lib/log.ts'
-import { openHolder, type PaymentHolder } from '../holder.ts'
+import { openHolder } from '../holder.ts'
 import { channelAbi, channelIdOf, type ChannelConfig } from './channel.ts'
 import { createChannelClaims, type ClaimOptions } from './claims.ts'
 import type { ChannelState } from './state.ts'
@@ -20,16 +20,8 @@ const [one, two] = [attestationKey(), attestationKey()]
 
 for (const { name, open, skip } of testDatabases())
   describe(`claims of channels on ${name}`, { skip }, () => {
-    let database: Database
-    let holder: PaymentHolder
-    before(async () => {
-      database = await open()
-      holder = await openHolder(database)
-    })
-    after(async () => {
-      await holder?.[Symbol.asyncDispose]()
-      await database?.close()
-    })
+    const database = useOpened(open)
+    const holder = useOpened(() => openHolder(database))
     beforeEach(() => database.query('delete from channel'))
 
     /** The receiver is the seller of these tests, unless another one is given. */

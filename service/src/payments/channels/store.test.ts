@@ -1,15 +1,16 @@
 /** The ledger of payment channels: what the chain holds for many of them, in few statements. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { toHex } from 'viem/utils'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { attestationKey } from '../../../test/support/payments/components.ts'
 import { randomHex } from '../../../test/support/payments/ledger.ts'
 import { silentLog } from '../../../test/support/reader/anvil.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import type { Database } from '../../db/database.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import { openHolder, type PaymentHolder, type PaymentScope } from '../holder.ts'
+import { openHolder, type PaymentScope } from '../holder.ts'
 import { createChannelClaims } from './claims.ts'
 import type { ChannelState } from './state.ts'
 import { createChannelStore, toClaim, type Channel, type ChannelStore, type Sale } from './store.ts'
@@ -20,8 +21,6 @@ const signed: Hex = `0x${'05'.repeat(65)}`
 
 for (const { name, open, skip } of testDatabases())
   describe(`the ledger of payment channels on ${name}`, { skip }, () => {
-    let database: Database
-    let holder: PaymentHolder
     let store: ChannelStore
     const statements = { sent: 0, open: 0, most: 0 }
     const query: Database['query'] = async (text, values) => {
@@ -29,14 +28,10 @@ for (const { name, open, skip } of testDatabases())
       statements.most = Math.max(statements.most, (statements.open += 1))
       return database.query<never>(text, values).finally(() => (statements.open -= 1))
     }
-    before(async () => {
-      database = await open()
-      holder = await openHolder(database)
+    const database = useOpened(open)
+    const holder = useOpened(() => openHolder(database))
+    before(() => {
       store = storeOf(asset)
-    })
-    after(async () => {
-      await holder?.[Symbol.asyncDispose]()
-      await database?.close()
     })
     beforeEach(() => database.query(`delete from channel`))
 

@@ -1,11 +1,11 @@
 /** Nonces of one account that several processes assign (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { toHex, type Hex } from 'viem'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import type { Database } from '../../db/database.ts'
 import { createPaymentLedger } from '../ledger/ledger.ts'
 import { newPayment } from '../../../test/support/payments/ledger.ts'
+import { useOpened } from '../../../test/support/opened.ts'
 import { createNonceSlots, type Slot } from './slots.ts'
 
 const sender: Hex = `0x${'a1'.repeat(20)}`
@@ -14,11 +14,7 @@ const sign = async (nonce: number) => ({ raw: toHex(nonce, { size: 1 }), hash: t
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`nonces on ${name}`, { skip }, () => {
-    let database: Database
-    before(async () => {
-      database = await open()
-    })
-    after(() => database?.close())
+    const database = useOpened(open)
 
     const slotsOf = (process: number) =>
       createNonceSlots(database, { chainId: 84532, asset: sender, holder: holderOf(process, 'true') })
@@ -63,12 +59,8 @@ for (const { name, open, skip } of testDatabases()) {
   })
 
   describe(`transactions on ${name}`, { skip }, () => {
-    let database: Database
     const senders: Hex[] = [sender]
-    before(async () => {
-      database = await open()
-    })
-    after(() => database?.close())
+    const database = useOpened(open)
     beforeEach(async () => {
       await database.query('delete from payment')
       await database.query('delete from settlement')

@@ -1,17 +1,15 @@
 /** Buyers name their payments by identifiers. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { newPayment, openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
+import { newPayment, openLedger, randomHex, takeIn } from '../../../test/support/payments/ledger.ts'
+import { lazily, useOpened } from '../../../test/support/opened.ts'
 import { nameOfAnswered } from './intake.ts'
-import type { PaymentLedger } from './ledger.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`identifiers of payments on ${name}`, { skip }, () => {
-    let opened: OpenLedger
-    let store: PaymentLedger
-    before(async () => void ({ ledger: store } = opened = await openLedger(open)))
-    after(() => opened?.close())
+    const opened = useOpened(() => openLedger(open))
+    const store = lazily(() => opened.ledger)
 
     it('finds a payment by its identifier, for its payer only', async () => {
       const payment = await takeIn(store)

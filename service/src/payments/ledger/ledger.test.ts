@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import {
-  deadProcess,
-  newPayment,
-  openLedger,
-  paid,
-  randomHex,
-  takeIn,
-  type OpenLedger,
-} from '../../../test/support/payments/ledger.ts'
+import { deadProcess, newPayment, openLedger, paid, randomHex, takeIn } from '../../../test/support/payments/ledger.ts'
+import { lazily, useOpened } from '../../../test/support/opened.ts'
 import { hexToBytes } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
 import type { NewPayment } from './intake.ts'
-import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
+import { createPaymentLedger } from './ledger.ts'
 import { parsePayload } from './table.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the ledger of payments on ${name}`, { skip }, () => {
-    let opened: OpenLedger
-    let database: Database
-    let store: PaymentLedger
-    before(async () => void ({ database, ledger: store } = opened = await openLedger(open)))
-    after(() => opened?.close())
+    const opened = useOpened(() => openLedger(open))
+    const store = lazily(() => opened.ledger)
+    const database = lazily(() => opened.database)
 
     const settling = (ledger = store) => takeIn(ledger)
 

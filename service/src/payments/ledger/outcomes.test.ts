@@ -1,25 +1,17 @@
 /** How payments end, and for whom the answer stays undelivered. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import {
-  newPayment,
-  openLedger,
-  paid,
-  randomHex,
-  takeIn,
-  type OpenLedger,
-} from '../../../test/support/payments/ledger.ts'
+import { newPayment, openLedger, paid, randomHex, takeIn } from '../../../test/support/payments/ledger.ts'
+import { lazily, useOpened } from '../../../test/support/opened.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { PaymentKey } from '../key.ts'
-import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
+import { createPaymentLedger } from './ledger.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`outcomes of payments on ${name}`, { skip }, () => {
-    let opened: OpenLedger
-    let store: PaymentLedger
-    before(async () => void ({ ledger: store } = opened = await openLedger(open)))
-    after(() => opened?.close())
+    const opened = useOpened(() => openLedger(open))
+    const store = lazily(() => opened.ledger)
     beforeEach(() => opened.database.query('delete from payment'))
 
     const stateOf = async (key: PaymentKey) => (await store.find(key))?.state

@@ -1,18 +1,17 @@
 /** Which payments and blocks are looked at again because the chain may still change them. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { openLedger, randomHex, takeIn, type OpenLedger } from '../../../test/support/payments/ledger.ts'
+import { openLedger, randomHex, takeIn } from '../../../test/support/payments/ledger.ts'
+import { lazily, useOpened } from '../../../test/support/opened.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { PaymentKey } from '../key.ts'
-import { createPaymentLedger, type PaymentLedger } from './ledger.ts'
+import { createPaymentLedger } from './ledger.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`rechecks of payments on ${name}`, { skip }, () => {
-    let opened: OpenLedger
-    let store: PaymentLedger
-    before(async () => void ({ ledger: store } = opened = await openLedger(open)))
-    after(() => opened?.close())
+    const opened = useOpened(() => openLedger(open))
+    const store = lazily(() => opened.ledger)
     beforeEach(() => opened.database.query('delete from payment'))
     beforeEach(() => opened.database.query('delete from settlement'))
 

@@ -1,25 +1,15 @@
 /** Which process works on a payment that is settling, and what is left of one that was not sent. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import {
-  deadProcess,
-  newPayment,
-  openLedger,
-  paid,
-  randomHex,
-  takeIn,
-  type OpenLedger,
-} from '../../../test/support/payments/ledger.ts'
+import { deadProcess, newPayment, openLedger, paid, randomHex, takeIn } from '../../../test/support/payments/ledger.ts'
+import { lazily, useOpened } from '../../../test/support/opened.ts'
 import type { PaymentKey } from '../key.ts'
-import type { PaymentLedger } from './ledger.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`payments that are settling on ${name}`, { skip }, () => {
-    let opened: OpenLedger
-    let store: PaymentLedger
-    before(async () => void ({ ledger: store } = opened = await openLedger(open)))
-    after(() => opened?.close())
+    const opened = useOpened(() => openLedger(open))
+    const store = lazily(() => opened.ledger)
     beforeEach(() => opened.database.query('delete from payment'))
 
     const noncesOf = (rows: readonly PaymentKey[]) => rows.map(({ nonce }) => nonce)
