@@ -8,7 +8,7 @@ const opened: Opened[] = []
 
 /**
  * Called where a suite begins. What was opened last is closed first: by `end` or `close`, where there is one. An end that fails leaves none
- * of the others open.
+ * of the others open. Outside of a suite Node starts all hooks of `before` at once, so that none of them may use what another opens.
  */
 export function useOpened<T extends Opened>(open: () => Promise<T>): T {
   let one: T
