@@ -9,6 +9,7 @@ import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { eventually } from '../support/wait.ts'
 import { copyEmptyPglite, openEmptyPglite } from '../support/database/pglite.ts'
 import { testFolder } from '../support/folder.ts'
+import { useOpened } from '../support/opened.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { schemaRefusal } from '../../src/db/backup.ts'
 import { holderLock, locks } from '../../src/db/locks.ts'
@@ -105,13 +106,9 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
 }
 
 describe('a migration beside others', { skip: noPostgres }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
   const folder = testFolder()
-  before(async () => {
-    database = await openOwnDatabase()
-    await database.exec('create table busy (n int); insert into busy values (1)')
-  })
-  after(() => database.close())
+  const database = useOpened(openOwnDatabase)
+  before(() => database.exec('create table busy (n int); insert into busy values (1)'))
   const change = {
     name: '9001-busy.sql',
     script: 'alter table busy add column m int;',

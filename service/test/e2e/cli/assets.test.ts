@@ -3,28 +3,25 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import sharp from 'sharp'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { createWriter } from '../../../src/chain/transactions/writer.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { keys } from '../../support/index/writer-world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const uid = '04A1B2C3D4E5F6'
 const [operator, , consumer] = publishedAccounts(3)
 
 describe('touchstone asset', () => {
-  let world: World
+  const world = useOpened(startWorld)
   const run = (...argv: string[]) => commandsOf(world)(...argv)
   const { ok, refused } = assertionsOf(run)
-  before(async () => {
-    world = await startWorld()
-    await ok('tag batch create b --demo')
-  })
-  after(() => world.end())
+  before(() => ok('tag batch create b --demo'))
 
   const tap = () => ok(`tag emulate --batch b --uid ${uid} --tap`)
   const supply = async () => (await world.get('/api/asset/1')).status

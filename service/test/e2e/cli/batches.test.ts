@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { chipKeys, importedBatch } from '../../../src/tap/keys/batch.ts'
@@ -13,13 +13,10 @@ import { testFolder } from '../../support/folder.ts'
 import { aloneCommandsOf, assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
-let world: World
-before(async () => {
-  world = await startWorld()
-})
-after(() => world.end())
+const world = useOpened(startWorld)
 const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
 
 describe('touchstone tag batch import', () => {

@@ -1,21 +1,18 @@
 /** A command that writes to the chain and is interrupted, or whose service ends before it (spec §4.9, idempotency). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { Writer } from '../../../src/chain/transactions/writer.ts'
 import { acquireDataFolder } from '../../../src/cli/session/data-directory-lock.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { testFolder } from '../../support/folder.ts'
 import { commandsOf, serviceCommandsOf } from '../../support/processes/cli.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 describe('a command that is cut off', () => {
   const folder = testFolder()
-  let world: World
-  before(async () => {
-    world = await startWorld()
-  })
-  after(() => world.end())
+  const world = useOpened(startWorld)
 
   /** Runs a command in a service that ends after its write to the chain. Returns the error of the caller. */
   async function cutOff(...line: string[]): Promise<string> {

@@ -2,19 +2,16 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { auditHeadFile, signHead } from '../../../src/app/audit-heads.ts'
 import { createKeyAuthentication, type AuthenticateKey } from '../../../src/access/api-keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
-let world: World
-before(async () => {
-  world = await startWorld()
-})
-after(() => world.end())
+const world = useOpened(startWorld)
 const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
 
 describe('touchstone key', () => {

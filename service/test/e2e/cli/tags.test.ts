@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
@@ -14,15 +14,12 @@ import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { createChip } from '../../support/tap/chip.ts'
 import { readerWith, tapOf } from '../../support/tap/reader.ts'
 import { parametersOf, newUid } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const uid = '04A1B2C3D4E5F6'
 
-let world: World
-before(async () => {
-  world = await startWorld()
-})
-after(() => world.end())
+const world = useOpened(startWorld)
 const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
 
 describe('touchstone tag', () => {

@@ -1,7 +1,7 @@
 /** GET /api/verify over real HTTP, with a software tag, a real chain and a real ledger (spec §2.7, §4.4, §7). */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { startService } from '../../../src/app/service.ts'
 import { openDatabase } from '../../../src/db/database.ts'
@@ -9,10 +9,11 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { createReplayLedger } from '../../../src/tap/replay-ledger.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
-import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { until } from '../../support/wait.ts'
+import { useOpened } from '../../support/opened.ts'
 
 type Body = Record<string, unknown> & {
   verified?: boolean
@@ -21,11 +22,7 @@ type Body = Record<string, unknown> & {
   error?: string
 }
 
-let world: FaultWorld
-before(async () => {
-  world = await startFaultWorld()
-})
-after(() => world.end())
+const world = useOpened(startFaultWorld)
 
 describe('GET /api/verify', () => {
   let batch: BatchRecord

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
 import { docsSources } from '../../../../scripts/docs.ts'
@@ -18,8 +18,9 @@ import { readOpenApi, withUrls } from '../../../src/discovery/openapi.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { assetsPrefix, pageAssets } from '../../../src/hosts/verification/pages/assets.ts'
-import { serve, type Served } from '../../support/http.ts'
+import { serve } from '../../support/http.ts'
 import { audit, colourRules, kindsOf, noBrowser, startBrowser, visualRules } from '../../support/pages/browser.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const contract = '0x00000000000000000000000000000000000000C0'
 const app = new Hono<Env>()
@@ -200,16 +201,8 @@ describe('the interactive reference', () => {
 })
 
 describe('the pages in Chromium', { skip: noBrowser }, () => {
-  let server: Served
-  let browser: Awaited<ReturnType<typeof startBrowser>>
-  before(async () => {
-    server = await serve(getRequestListener((request) => app.fetch(request)))
-    browser = await startBrowser([server.url])
-  })
-  after(async () => {
-    await browser?.close()
-    await server.close()
-  })
+  const server = useOpened(() => serve(getRequestListener((request) => app.fetch(request))))
+  const browser = useOpened(() => startBrowser([server.url]))
 
   /** The dark pages differ by their colours only: one page for each kind of content. */
   const some = ['/docs', '/docs/quick-start', '/docs/graphql', '/docs/error-codes', '/docs/search?q=tap']

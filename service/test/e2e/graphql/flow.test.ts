@@ -19,6 +19,7 @@ import { newUid, testTag } from '../../support/tap/tags.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 let world: World
 let batch: BatchRecord
@@ -232,13 +233,8 @@ describe('the lifecycle by mutations', () => {
 type Transferred = { productTransferred: { transfer: Transfer; product: { currentOwner: { address: string } } } }
 
 describe('a product through GraphQL', () => {
-  let graphql: Awaited<ReturnType<typeof graphqlOf>>
-  let life: ReturnType<typeof lifeOf>
-  before(async () => {
-    graphql = await graphqlOf(world)
-    life = lifeOf(graphql)
-  })
-  after(() => graphql.close())
+  const graphql = useOpened(() => graphqlOf(world))
+  const life = lifeOf(graphql)
 
   it('is registered, found, bound, tapped, offered, accepted; each step is delivered once and stands in the history', async () => {
     const id = await life.register('tag-1')

@@ -2,40 +2,32 @@
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { textAsDescribed } from '../../support/contract.ts'
 import { postGraphql } from '../../support/graphql/client.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
 import { clientAddresses } from '../../../src/http/client-ip.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { type Database } from '../../../src/db/database.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
+import { useOpened } from '../../support/opened.ts'
 import { graphqlError } from '../../../src/graphql/errors.ts'
 
 describe('the GraphQL host', () => {
-  let database: Database
-  let graphql: Awaited<ReturnType<typeof startGraphql>>
   let refuseWith: () => never = () => assert.fail()
-  before(async () => {
-    database = await openEmptyPglite()
-    const resolvers = [
-      {
-        Query: {
-          transferTypedData: () => refuseWith(),
-        },
-        Mutation: {
-          activateProduct: () => assert.fail(),
-        },
+  const database = useOpened(openEmptyPglite)
+  const resolvers = [
+    {
+      Query: {
+        transferTypedData: () => refuseWith(),
       },
-    ]
-    graphql = await startGraphql(database, { resolvers, host: { bodyTimeoutMs: 300 } })
-  })
-  after(async () => {
-    await graphql.end()
-    await database.close()
-  })
+      Mutation: {
+        activateProduct: () => assert.fail(),
+      },
+    },
+  ]
+  const graphql = useOpened(() => startGraphql(database, { resolvers, host: { bodyTimeoutMs: 300 } }))
 
   const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
     fetch(`${graphql.url}/graphql`, {

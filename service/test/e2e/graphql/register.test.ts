@@ -1,12 +1,13 @@
 /** registerProduct (spec §4.9) against a real chain and database: rejections, and one mint per key. */
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { type AuditBody, readAudit } from '../../../src/db/audit.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
 import { detailsHashOf } from '../../../src/domain/product-details.ts'
-import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
+import { fieldsOf, startMutationWorld, type Payload } from '../../support/graphql/mutations.ts'
 import { operator } from '../../support/index/writer-world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const gtin = '09506000134352'
 const selection = `txHash productId product {
@@ -14,9 +15,7 @@ const selection = `txHash productId product {
   metadata { description imageUrl manufactureDate origin customFields } }`
 
 describe('registerProduct', () => {
-  let world: MutationWorld
-  before(async () => void (world = await startMutationWorld()))
-  after(() => world.end())
+  const world = useOpened(startMutationWorld)
 
   const register = (input: object, key?: Partial<ApiKey>) => world.ask('registerProduct', selection, input, key)
   const productOf = ({ product }: Payload) => product as Record<string, unknown>

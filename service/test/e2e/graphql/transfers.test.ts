@@ -1,27 +1,26 @@
 /** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts, and a provider that misbehaves. */
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { encodeFunctionData, hashTypedData, keccak256, stringToHex, type TypedDataDefinition } from 'viem'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import { registryDigest } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
-import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/fault-rpc.ts'
-import { fieldsOf, startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
+import { startFaultRpc, type FaultName } from '../../support/fault-rpc.ts'
+import { fieldsOf, startMutationWorld } from '../../support/graphql/mutations.ts'
 import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
 import { alice, bob, hash, minted, operator } from '../../support/index/writer-world.ts'
 import { deployVersion1 } from '../../support/version-1.ts'
+import { useOpened } from '../../support/opened.ts'
 
 type TypedData = TypedDataDefinition & { domain: { chainId: number; verifyingContract: Hex } }
 
-let world: MutationWorld
 const { typedData, done, ownedBy, sign, offer, initiate, accept, cancel, invalidate, owner } = transferSteps(
   () => world,
 )
-before(async () => void (world = await startMutationWorld()))
-after(() => world.end())
+const world = useOpened(startMutationWorld)
 
 describe('transfers by signature', () => {
   const transactions = async () => (await world.database.query('select 1 from operation')).length
@@ -226,13 +225,11 @@ describe('a signed offer that was not sent', () => {
 })
 
 describe('the reads of transfers', () => {
-  let rpc: FaultRpc
   let reads: ReturnType<typeof createTransferReads>
-  before(async () => {
-    rpc = await startFaultRpc({ target: world.url })
+  const rpc = useOpened(() => startFaultRpc({ target: world.url }))
+  before(() => {
     reads = createTransferReads({ rpc: createRpcClient({ url: rpc.url }), contract: world.contract, chainId: 84532 })
   })
-  after(() => rpc.close())
 
   const none = 2n ** 200n
   const signable = { type: 'InvalidateNonce', message: { tokenId: 1n, owner: alice.address, nonce: 0 } } as const

@@ -22,6 +22,7 @@ import type { Database } from '../../../src/db/database.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { startTestChain, type TestChain } from '../../support/test-chain.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const dataDir = testFolder()
 const database: Database = await openEmptyPglite()
@@ -342,12 +343,8 @@ describe('touchstone attest key', () => {
 })
 
 describe('AttestationVerifier', () => {
-  let chain: TestChain
-  before(async () => {
-    await database.query('delete from attestation_key')
-    chain = await startTestChain()
-  })
-  after(() => chain.close())
+  before(() => database.query('delete from attestation_key'))
+  const chain = useOpened(startTestChain)
 
   it('accepts both forms for as long as the key is valid, as the library does', async () => {
     const keys = await openAttestationKeys({

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { eventually } from '../../support/wait.ts'
 import { skipRedis, startRedis, type TestRedis } from '../../support/database/redis.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { useOpened } from '../../support/opened.ts'
 import { createClient } from '@redis/client'
 import { openDatabase } from '../../../src/db/database.ts'
 import { openRedisWindows } from '../../../src/http/rate-limit/redis.ts'
@@ -63,10 +64,8 @@ async function onRedis(): Promise<Opened> {
 
 for (const { name, skip, open } of kinds) {
   describe(`the quota windows in ${name}`, { skip }, () => {
-    let opened: Opened
     let runs = 0
-    before(async () => void (opened = await open()))
-    after(() => opened?.close())
+    const opened = useOpened(open)
 
     it('answer as a model does, for any requests, lists, limits, lengths and ends of windows', async () => {
       const requests = fc.uniqueArray(

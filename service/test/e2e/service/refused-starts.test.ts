@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { readServiceConfig } from '../../../src/app/config/config.ts'
 import { startService } from '../../../src/app/service.ts'
 import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
@@ -11,7 +11,8 @@ import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 type Env = Readonly<Record<string, string>>
 
@@ -47,9 +48,7 @@ const refused: readonly Readonly<{ what: RegExp; env?: Env; files?: Env }>[] = [
 ]
 
 describe('touchstone doctor calls wrong what a start refuses', () => {
-  let world: World
-  before(async () => void (world = await startWorld()))
-  after(() => world?.end())
+  const world = useOpened(startWorld)
 
   const wrongOnes = async (env: Env) =>
     (await diagnoseSettings(env)).filter(({ state }) => state === 'wrong').map(({ what }) => what)

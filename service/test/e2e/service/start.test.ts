@@ -1,6 +1,6 @@
 /** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
@@ -8,14 +8,11 @@ import { testFolder } from '../../support/folder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { freePorts, touchstone, untilSaid } from '../../support/processes/cli.ts'
 import { noChain } from '../../support/processes/env.ts'
+import { useOpened } from '../../support/opened.ts'
 
 describe('touchstone serve starts', { skip: noPostgres }, () => {
-  let database: Awaited<ReturnType<typeof openOwnDatabase>>
   const dataDir = testFolder()
-  before(async () => {
-    database = await openOwnDatabase('migrated')
-  })
-  after(() => database?.close())
+  const database = useOpened(() => openOwnDatabase('migrated'))
 
   for (const [words, serves] of [
     ['serve', 'verification host listens'],

@@ -1,14 +1,15 @@
 /** Traces of requests (OpenTelemetry). A collector gets the tap and no secret of it, and costs no answer while it is away. */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
-import { type Collector, rootOf, type SpanReceived, startCollector, treeOf } from '../../support/collector.ts'
+import { rootOf, type SpanReceived, startCollector, treeOf } from '../../support/collector.ts'
 import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const page = new URL('../../../../docs/traces.md', import.meta.url)
 const shownTrace = /(?<=<!-- trace of one tap -->\n\n```text\n)[^]*?(?=```)/
@@ -18,12 +19,10 @@ const isOf = (requestId: string) => (spans: readonly SpanReceived[]) =>
   spans.some(({ attributes }) => attributes['touchstone.request_id'] === requestId)
 
 describe('the trace of a request', () => {
-  let collector: Collector
-  let world: World
   let batch: BatchRecord
-  before(async () => {
-    collector = await startCollector()
-    world = await startWorld({
+  const collector = useOpened(startCollector)
+  const world = useOpened(() =>
+    startWorld({
       env: {
         OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/`,
         OTEL_EXPORTER_OTLP_HEADERS: 'x-collector-key=a%20key',
@@ -32,12 +31,10 @@ describe('the trace of a request', () => {
         TRUSTED_PROXIES: '127.0.0.1',
         METRICS_PORT: '0',
       },
-    })
+    }),
+  )
+  before(async () => {
     batch = await demoBatchOf(world, 'traced')
-  })
-  after(async () => {
-    await world.end()
-    await collector.close()
   })
 
   async function product() {
