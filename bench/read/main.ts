@@ -149,7 +149,11 @@ async function manyClients(): Promise<void> {
     seconds: 4,
   })
   await server.stop()
-  const stats = server.said().trim().split('\n').at(-1) ?? ''
+  const stats =
+    server
+      .said()
+      .split('\n')
+      .findLast((line) => line.startsWith('{')) ?? ''
   const { upstreamCalls, batches, batchedIds } = JSON.parse(stats) as Record<string, number>
   console.log(
     `256 clients       ${whole(requests)} answers over ${whole(tokens)} tokens   ${whole(rate)}/s   p50 ${p50.toFixed(1)} ms   p99 ${p99.toFixed(1)} ms   ${JSON.stringify(statuses)}\n` +
