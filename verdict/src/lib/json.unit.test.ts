@@ -88,5 +88,20 @@ describe('a JSON text', () => {
     assert.equal(parseUniqueJson(nested(102)), undefined)
     assert.equal(parseUniqueJson('['.repeat(100_000) + ']'.repeat(100_000)), undefined)
     assert.deepEqual(parseUniqueJson(nested(100)), JSON.parse(nested(100)))
+    assert.equal(parseUniqueJson('['.repeat(101) + ']'.repeat(101)), undefined)
+  })
+
+  it('may be as wide as it likes, with any brackets in its texts', () => {
+    const [list, object, brackets] = [Array(101).fill([]), Array(101).fill({}), '[{'.repeat(101)]
+    for (const value of [
+      list,
+      object,
+      [brackets],
+      ['', brackets],
+      [`a\nb${brackets}`],
+      [`\n\n${brackets}`],
+      [`"${brackets}`],
+    ])
+      assert.deepEqual(parseUniqueJson(JSON.stringify(value)), value)
   })
 })
