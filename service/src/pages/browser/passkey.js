@@ -23,7 +23,9 @@ export function passkeyProvider({ isNew }) {
         return [addressOf(key)]
       }
       if (method !== 'eth_signTypedData_v4' || key === undefined) throw new Error(`A passkey has no ${method}.`)
-      return sign(key, hexToBytes(typedDataDigest(JSON.parse(params[1])).slice(2)))
+      const data = JSON.parse(params[1])
+      assertSignable(data)
+      return sign(key, hexToBytes(typedDataDigest(data).slice(2)))
     },
     /** Overwrites the key, at the end of each step. */
     forget() {
@@ -94,6 +96,13 @@ function addressOf(key) {
 }
 
 /** Signs as wallets do: r, s in the lower half, v 27 or 28. */
+/** Throws for a member that is missing, or of a type that the registry has not. The digest would be that of other data. */
+function assertSignable({ types, primaryType, message }) {
+  for (const { name, type } of types[primaryType])
+    if (message[name] === undefined || !/^(?:string|uint\d+|address|bytes32)$/.test(type))
+      throw new TypeError(`The member ${name} of type ${type} is not one of the registry.`)
+}
+
 function sign(key, digest) {
   const [recovery, ...signature] = secp256k1.sign(digest, key, { prehash: false, format: 'recovered' })
   return `0x${bytesToHex(Uint8Array.from(signature))}${(27 + recovery).toString(16)}`
