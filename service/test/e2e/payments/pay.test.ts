@@ -237,6 +237,21 @@ describe('touchstone pay', () => {
     assert.match(asked, /Compare your clock/)
   })
 
+  it('sends a payment again once a second at most, whatever pause the gateway names', async () => {
+    const account = await world.payer()
+    for (const pause of ['-1', '0', '0.001', 'soon', '']) {
+      let paid = 0
+      await using seller = await standIn(async (request, response) => {
+        if (!isPaid(request)) return void response.writeHead(402).end(JSON.stringify(offerOf(v1Terms)))
+        paid += 1
+        response.writeHead(503, { 'Retry-After': pause }).end('{}')
+      })
+      const buying = buyAttestation({ gateway: seller.url, tokenId: 1n, account, most: price, retryMs: 500 })
+      await assert.rejects(buying, /The outcome is not known: 503/)
+      assert.equal(paid, 1, pause)
+    }
+  })
+
   it('trusts no gateway: not its texts, not its terms', async () => {
     const account = await world.payer()
     await using evil = await standIn(async (_request, response) => {
