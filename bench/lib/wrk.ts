@@ -35,8 +35,8 @@ export async function applyWrk(load: {
   try {
     const script = join(folder, 'paths.lua')
     await writeFile(script, scriptOf(paths))
-    const args = `-t 1 -c ${connections} -d ${seconds}s --latency --timeout 20s -s ${script} http://127.0.0.1:${port}`
-    const [command, ...rest] = pinned(1, [program, ...args.split(' ')])
+    const args = `-t 1 -c ${connections} -d ${seconds}s --latency --timeout 20s http://127.0.0.1:${port}`.split(' ')
+    const [command, ...rest] = pinned(1, [program, '-s', script, ...args])
     const { stdout } = await promisify(execFile)(command, rest, { timeout: (seconds + 30) * 1_000 })
     const requests = Number(/(\d+) requests in/.exec(stdout)?.[1])
     const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])

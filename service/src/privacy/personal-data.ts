@@ -228,7 +228,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   payment: {
     select: `${hex('p.nonce')} as nonce, p.token_id::text as "tokenId", p.amount::text as amount, p.state, ${instant('p.created_at')} as at,
       ${hex('p.tx_hash')} as "txHash", p.payload::json as authorization, (select json_agg(i.id order by i.id) from payment_identifier i
-      where (i.chain_id, i.asset, i.payer, i.nonce) = (p.chain_id, p.asset, p.payer, p.nonce)) as identifiers from payment p where exists (select from subject_account s where s.address = p.payer) order by p.pk`,
+        where (i.chain_id, i.asset, i.payer, i.nonce) = (p.chain_id, p.asset, p.payer, p.nonce)) as identifiers
+      from payment p where exists (select from subject_account s where s.address = p.payer) order by p.pk`,
   },
   channel: {
     select: `${hex('c.id')} as channel, ${hex('c.payer')} as payer, c.balance::text as balance, c.claimed::text as claimed,

@@ -44,7 +44,7 @@ const link = /:\/\/|[\p{L}\p{N}]@[\p{L}\p{N}]|[\p{L}\p{N}-]\.\p{L}{2,}[:/?#]/u
 const otherNumbers =
   /\bs[eé]ri(?:al|e)|تسلسلي|\b(?:s\/n|gtins?|eans?|upcs?|skus?|prices?|costs?|eur|euros?|usd|dollars?|gbp|pounds?|chf|jpy|yen)\b/iu
 
-/** Numbers in words, in the languages of the pages. `one` is none, because it stands for an item too. */
+/** Numbers in words, in the languages of the pages. `one` is left out, because it stands for an item too. */
 const inWords = [
   'two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen',
   '(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?|millions?|dozens?',

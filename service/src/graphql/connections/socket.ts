@@ -60,7 +60,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
     handleProtocols,
   })
   const unauthenticated = connectionGroups()
-  const tooMany: Closing = [4429, `An API key may have ${connections.maxPerKey} connections`]
+  const tooMany: CloseFrame = [4429, `An API key may have ${connections.maxPerKey} connections`]
   const rejectionCodes = { ...closeCodes, 'too-many': tooMany }
 
   function accept(socket: WebSocket, request: IncomingMessage, client: string): void {
@@ -96,10 +96,10 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
   }
 }
 
-type Closing = readonly [code: number, reason: string]
+type CloseFrame = readonly [code: number, reason: string]
 
 /** Clients of graphql-ws reconnect after every code but 4401. */
-const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', Closing>> = {
+const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', CloseFrame>> = {
   missing: [4401, 'Unauthorized'],
   wrong: [4403, 'Forbidden'],
   elsewhere: [4403, 'Forbidden'],
@@ -166,7 +166,7 @@ function attachSocket(
   }
 
   /** Operations that have not ended, by their ids. `next` is the message of one under the same id, which waits for the end. */
-  const running = new Map<unknown, { isCompleted: boolean; next?: string | undefined }>()
+  const begun = new Map<unknown, { isCompleted: boolean; next?: string | undefined }>()
   /**
    * Hands a message to graphql-ws, which forgets an id with `complete`. The end of that operation would end one that has begun meanwhile under
    * its id.
@@ -174,7 +174,7 @@ function attachSocket(
   async function deliver(text: string, take: (text: string) => Promise<void>): Promise<void> {
     if (!isOpen()) return
     const { type, id } = parseJsonObject(text) ?? {}
-    const before = running.get(id)
+    const before = begun.get(id)
     if (type === 'complete' && before !== undefined) {
       before.isCompleted = true
       before.next = undefined
@@ -187,8 +187,8 @@ function attachSocket(
       return
     }
     const own: { isCompleted: boolean; next?: string | undefined } = { isCompleted: false }
-    running.set(id, own)
-    await take(text).finally(() => running.delete(id))
+    begun.set(id, own)
+    await take(text).finally(() => begun.delete(id))
     if (own.next !== undefined) await deliver(own.next, take)
   }
 

@@ -266,6 +266,7 @@ function assertMechanism({ mechanisms }: Session, mechanism: number, fault: stri
 export function cmacOfBlocks(encrypt: (block: Uint8Array) => Uint8Array, message: Uint8Array): Uint8Array {
   const count = Math.max(1, Math.ceil(message.length / 16))
   const isWhole = message.length === count * 16
+  // `dbl` doubles a block in its place, for the subkeys (RFC 4493 §2.3).
   const k1 = unsafe.dbl(Uint8Array.from(encrypt(new Uint8Array(16))))
   const padded = new Uint8Array(count * 16)
   padded.set(message)

@@ -78,7 +78,7 @@ function sameAnswers(open: () => Promise<Opened>): void {
     baseUrl: world.url,
     verdicts: { ...world.components.verdicts, ready },
     limiter: opened.limiter(scope),
-    clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'nobody',
+    clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'unnamed',
     log: silent,
   })
   let fastAnswers = 0
