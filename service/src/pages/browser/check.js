@@ -29,7 +29,7 @@ class Refused extends Error {
 
 let run = 0
 
-async function check(text) {
+export async function check(text) {
   const current = ++run
   const isCurrent = () => current === run
   show('none', texts.checking, '')
@@ -401,8 +401,4 @@ function factsOf({ payload, status }) {
 }
 
 addEventListener('hashchange', checkAddress)
-document.querySelector('form[data-check]').addEventListener('submit', (event) => {
-  event.preventDefault()
-  void check(event.target.querySelector('textarea').value)
-})
 checkAddress()

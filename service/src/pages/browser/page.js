@@ -47,7 +47,7 @@ const ownerTest = document.querySelector('form[data-owner]')
 if (ownerTest !== null && (tapState !== undefined || heldTap() === undefined)) void testClaimant(ownerTest)
 const watched = document.querySelector('[data-watch]')
 if (watched !== null) void watchOwner(watched)
-if (document.querySelector('[data-check]') !== null) void import('./check.js')
+if (document.querySelector('[data-check]') !== null) void loadCheck()
 document.addEventListener('click', (event) => {
   const element = event.target.closest(
     '[data-copy], [data-print], [data-download], [data-share], [data-retry], [data-language]',
@@ -238,11 +238,30 @@ const actions = {
 const submits = {
   recheck: recheckRecord,
   owner: testOwner,
+  check: checkCertificate,
   /** Enter in a field starts the step where there is one wallet to choose. */
   step(form) {
     const buttons = form.querySelectorAll('.buttons button')
     if (buttons.length === 1) buttons[0].click()
   },
+}
+
+/** Checks a certificate that is pasted. The script may still be on its way. */
+async function checkCertificate(form) {
+  const loaded = await loadCheck()
+  await loaded?.check(form.querySelector('textarea').value)
+}
+
+/** Loads the script, which first checks the certificate in the address. Without it, the page says that nothing was checked. */
+async function loadCheck() {
+  try {
+    return await import('./check.js')
+  } catch {
+    const { noKeysTitle, unreachable } = JSON.parse(document.getElementById('check-texts').textContent)
+    const place = document.querySelector('[data-checked]')
+    place.hidden = false
+    place.replaceChildren(element('h2', noKeysTitle), element('p', unreachable))
+  }
 }
 
 /**

@@ -297,6 +297,23 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       await says(page, titles.valid)
     })
 
+  it('checks what was pasted before its script was there, and says so where the script does not come', async () => {
+    const jws = await jwtOf('claimed')
+    await using page = await browser.open('about:blank', { allowed: /ERR_FAILED/ })
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/check.js', async (route) => {
+      await held
+      await route.continue()
+    })
+    await page.goto(`${world.url}/check?lang=en`, { waitUntil: 'commit' })
+    await paste(page, jws)
+    release()
+    await says(page, titles.valid)
+    await page.route('**/check.js', (route) => route.abort())
+    await page.reload()
+    await says(page, 'Nothing was checked')
+  })
+
   it('keeps the answer about a later certificate when a provider answers late about an earlier one', async () => {
     const jws = await jwtOf('claimed')
     await using page = await open(jws)
