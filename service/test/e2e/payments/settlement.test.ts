@@ -67,7 +67,7 @@ describe('a wallet that burns the gas of transactions', () => {
   it('costs one transaction, whatever number of payments it signs', async () => {
     const wallet = await deploy(false)
     await using gateway = await world.open()
-    const payments = await Promise.all(Array.from({ length: 1_000 }, () => sign(payer, { from: wallet })))
+    const payments = await Promise.all(Array.from({ length: 200 }, () => sign(payer, { from: wallet })))
     const before = await world.transactions()
     await world.automine(false)
     const answers = Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
@@ -83,7 +83,7 @@ describe('a wallet that burns the gas of transactions', () => {
     const { units, gas, lostGas, refused, oldestPendingSeconds } = await gateway.metrics()
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
     assert.deepEqual([units, oldestPendingSeconds], [0, 0])
-    assert.ok(Object.values(refused).reduce((sum, count) => sum + count, 0) > 1_000)
+    assert.ok(Object.values(refused).reduce((sum, count) => sum + count, 0) > 200)
   })
 
   it('does not keep out another of its kind that has bought', async () => {

@@ -1,6 +1,8 @@
 /** Settings and files that a start refuses, and that `touchstone doctor` therefore calls wrong. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { readServiceConfig } from '../../../src/app/config/config.ts'
@@ -10,7 +12,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { testFolder } from '../../support/folder.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort, freePorts } from '../../support/free-port.ts'
 import { startWorld } from '../../support/world.ts'
 import { useOpened } from '../../support/opened.ts'
 
@@ -74,12 +76,17 @@ describe('touchstone doctor calls wrong what a start refuses', () => {
 
   it('a port that two listeners are to have, or a later worker', async () => {
     const port = await freePort()
-    const taken = Number(new URL(world.url).port)
+    const first = await freePorts(2)
+    await using later = createServer()
+    await once(later.listen(first + 1, '127.0.0.1'), 'listening')
     const portOf = (setting: string) => new RegExp(`^${setting}: `)
     for (const [env, what] of [
       [{ VERIFICATION_PORT: String(port), GRAPHQL_PORT: String(port) }, portOf('GRAPHQL_PORT')],
       [{ VERIFICATION_PORT: String(port), METRICS_PORT: String(port) }, portOf('METRICS_PORT')],
-      [{ DATABASE_URL: 'postgres://127.0.0.1:1/none', WORKERS: '2', METRICS_PORT: String(taken - 1) }, /METRICS_PORT/],
+      [
+        { DATABASE_URL: 'postgres://127.0.0.1:1/none', WORKERS: '2', METRICS_PORT: String(first) },
+        portOf('METRICS_PORT'),
+      ],
     ] as const) {
       const found = (await wrongOnes({ ...world.settings, ...env })).filter((one) => one.includes('_PORT'))
       assert.ok(found.length === 1 && what.test(found[0] ?? ''), found.join(' | '))

@@ -53,9 +53,12 @@ export function startLoad({ port, pathOf, clients = 8, pauseMs = 20 }: LoadOptio
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const failures: string[] = []
   let [asked, answered, isOver] = [0, 0, false]
-  const asking = Array.from({ length: clients }, async () => {
+  const tookMs: number[] = []
+  const asking = Array.from({ length: clients }, async (_, client) => {
     while (!isOver) {
+      const began = performance.now()
       const outcome = await get(port, pathOf((asked += 1)), agent)
+      tookMs[client] = performance.now() - began
       if (outcome === 'ECONNREFUSED') return
       if (outcome === '200') answered += 1
       else failures.push(outcome)
@@ -65,6 +68,8 @@ export function startLoad({ port, pathOf, clients = 8, pauseMs = 20 }: LoadOptio
   return {
     failures,
     answered: () => answered,
+    /** Returns whether each client had its last answer within half a second. A busy machine has such moments. */
+    isBrisk: () => tookMs.every((ms) => ms < 500),
     /** Resolves when every client has its last answer. */
     stop: async () => {
       isOver = true
