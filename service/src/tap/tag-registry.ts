@@ -220,7 +220,7 @@ const knownSettings = `CASE WHEN b.settings ? 'keys' THEN b.settings
   ELSE ${brandsOf('b.kept_settings')} || b.settings END`
 
 const nextSettings = `CASE WHEN EXCLUDED.settings ? 'keys' OR NOT (${knownSettings}) ? 'keys'
-  THEN EXCLUDED.settings || ${brandsOf(`(${knownSettings})`)} ELSE ${knownSettings} END`
+  THEN (EXCLUDED.settings - 'brands') || ${brandsOf(`(${knownSettings})`)} ELSE ${knownSettings} END`
 
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings, kept_settings) VALUES ($1, $2, $3, $4::jsonb, $4::jsonb)

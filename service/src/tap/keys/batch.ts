@@ -51,6 +51,8 @@ export type KeyRing = ReturnType<typeof createKeyRing>
 export type BatchRecord<Master extends Uint8Array | null = Uint8Array> = Readonly<
   Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
     demo: boolean
+    /** Brands of its chips as it was made; left out: any. The database has those of now, and a new one takes these. */
+    brands?: readonly string[]
     /** Absent where the scheme derives metaRead from its master. */
     metaKey?: Uint8Array
     fileMaster: Master
@@ -150,8 +152,13 @@ async function metaKeyOf({ id, metaKey, derivation, fileMaster }: BatchKeyRecord
   return key
 }
 
-/** Converts a batch to JSON with its keys as hex. The result belongs inside a sealed file only. */
-export function batchToJson({ metaKey, fileMaster, ...settings }: BatchKeyRecord): Record<string, unknown> {
+/** Converts a batch to JSON with its keys as hex, without its brands. The result belongs inside a sealed file only. */
+export function batchToJson({
+  metaKey,
+  fileMaster,
+  brands: _brands,
+  ...settings
+}: BatchKeyRecord): Record<string, unknown> {
   return { ...settings, ...(metaKey && { metaKey: toHex(metaKey) }), fileMaster: fileMaster && toHex(fileMaster) }
 }
 

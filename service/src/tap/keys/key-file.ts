@@ -34,9 +34,10 @@ export async function writeKeyFile(
   await writePrivateFile(path, sealKeys(batches, kek))
 }
 
-/** Seals batches into the text of a key file. */
+/** Seals batches into the text of a key file. Earlier versions open no batch with a setting that they lack: brands stand apart. */
 export function sealKeys(batches: readonly BatchKeyRecord[], kek: Uint8Array): string {
-  return seal('tag-keys', { batches: batches.map(batchToJson) }, kek)
+  const brands = batches.flatMap((batch) => (batch.brands === undefined ? [] : [[batch.id, batch.brands]]))
+  return seal('tag-keys', { batches: batches.map(batchToJson), brands }, kek)
 }
 
 /** Opens the text of a key file. Throws `KeyFileError`. */
@@ -44,12 +45,16 @@ export async function openKeys(
   text: string,
   { demo = false, ...keks }: KeyFileOptions,
 ): Promise<readonly BatchKeyRecord[]> {
-  const { batches } = openSealed('tag-keys', text, keks)
+  const { batches, brands = [] } = openSealed('tag-keys', text, keks)
   const records = Array.isArray(batches) ? batches.map(batchFromJson) : [null]
   const legal = records.filter((record) => record !== null)
   if (legal.length < records.length) throw new KeyFileError('The key file holds a batch that is not legal.')
   await assertUsable(legal, demo)
-  return legal
+  const brandsOf = new Map(brands as readonly [string, readonly string[]][])
+  return legal.map((record) => {
+    const own = brandsOf.get(record.id)
+    return own === undefined ? record : { ...record, brands: own }
+  })
 }
 
 /** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */

@@ -19,7 +19,10 @@ describe('the key file', () => {
   it('gives back what was written, and no batch where there is no file', async () => {
     const path = join(folder, 'keys.json')
     assert.deepEqual(await readKeyFile(path, { kek }), [])
-    const batches = [batchInUse('a'), batchInUse('b', { epoch: 2, macInput: 'picc', status: 'retired' })]
+    const batches = [
+      batchInUse('a', { brands: ['A', 'B'] }),
+      batchInUse('b', { epoch: 2, macInput: 'picc', status: 'retired' }),
+    ]
     await writeKeyFile(path, batches, { kek })
     assert.deepEqual(await readKeyFile(path, { kek }), batches)
   })

@@ -201,6 +201,26 @@ describe('the keys of a batch on several instances', () => {
     assert.deepEqual(JSON.parse(row?.settings ?? ''), known, 'nor does the undo lose them')
   })
 
+  it('keep the brands of a batch that the database did not get when it was made', async () => {
+    const [id, folder, tags] = [newId(), testFolder(), tagStore(database)]
+    const query: Database['query'] = (text, ...rest) =>
+      text.includes('INTO tag_batch')
+        ? Promise.reject(databaseUnavailable(new Error('The connection is lost.')))
+        : database.query(text, ...rest)
+    const brands = async () => batchBrands((await tags.batch(id))?.settings)
+    const cut = await instance(folder, { ...database, query })
+    await assert.rejects(cut.store.add(testBatch({ id }), ['A']), { code: 'DATABASE_UNAVAILABLE' })
+    const { store } = await instance(folder)
+    assert.deepEqual(await brands(), ['A'])
+
+    await tags.setBatchBrands(id, null)
+    assert.ok((await store.rekey(testBatch({ id }))).ok)
+    assert.equal(await brands(), null, 'other keys change no brands')
+    await database.query('delete from tag_batch where id = $1', [id])
+    await instance(folder)
+    assert.deepEqual(await brands(), ['A'], 'a new database takes them from the file')
+  })
+
   it('are others when the epoch or the input of the MAC is another', async () => {
     for (const change of [{ epoch: 1 }, { macInput: 'picc' as const }]) {
       const { id, other, former, tag } = await pair()

@@ -179,14 +179,10 @@ export async function openTagKeyStore({
   }
 
   /** Makes the keys here those of the batch, on every instance. */
-  async function share(
-    record: BatchKeyRecord,
-    { former, brands }: { former?: readonly (string | undefined)[]; brands?: readonly string[] | undefined },
-  ): Promise<void> {
+  async function share(record: BatchKeyRecord, former?: readonly (string | undefined)[]): Promise<void> {
     const { id, epoch, status } = record
     const { fingerprint } = loaded.get(id) as LoadedBatch
-    const settings = { ...sharedSettings(record, fingerprint, former), ...(brands && { brands }) }
-    await shared.putBatch({ id, epoch, status, settings })
+    await shared.putBatch({ id, epoch, status, settings: sharedSettings(record, fingerprint, former) })
     goodUntil = -Infinity // where it cannot be read now, the next tap does
     await readAgain().catch(() => {})
   }
@@ -228,10 +224,10 @@ export async function openTagKeyStore({
       await reload()
       if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.
-      const record = await make()
+      const record = { ...(await make()), ...(brands && { brands }) }
       await assertOwn(record)
       await write([...records(), record], options)
-      await share(record, { brands })
+      await share(record)
       return record
     })
 
@@ -244,14 +240,15 @@ export async function openTagKeyStore({
       if (former.record.fileMaster === null)
         throw new KeyFileError(`The keys of batch ${id} are in a token: make another batch instead.`)
       // The batch may have been revoked while its new keys were proved.
-      const record = { ...given, status: former.record.status }
+      const { status, brands } = former.record
+      const record = { ...given, status, ...(brands && { brands }) }
       const row = rows.find((one) => one.id === id)
       if (row !== undefined && row.epoch !== record.epoch)
         throw new KeyFileError(`Batch ${id} has epoch ${row.epoch} in the database, and ${record.epoch} here.`)
       await assertOwn(record)
       const next = records().map((known) => (known.id === id ? record : known))
       await write(next, options)
-      await share(record, { former: [...fingerprintsOf(row), former.fingerprint] })
+      await share(record, [...fingerprintsOf(row), former.fingerprint])
       return record
     })
 
