@@ -170,8 +170,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const deposits = createCheckout({ ...shared, settlement, attest: async (_, stored = '{}') => stored, now })
   const readChannels = createChannelReads({ rpc, heads: chain.heads })
   const through = options.channels && { ...options.channels, readChannels, facilitator, log }
-  const sales =
-    through && channels && createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels })
+  const sales = through && channels && createChannelSales({ ...shared, ...through, deposits, attest, channels })
   opened.defer(async () => {
     await Promise.all([checkout.idle(), deposits.idle()])
     settlement.stop()

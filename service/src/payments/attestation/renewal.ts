@@ -1,17 +1,23 @@
 /** The renewal of a proof that was paid and did not arrive, for a later payment of its buyer (spec §4.8). */
-import { ledgerMs, paymentFailure, within, type Attempted, type PaymentOutcome } from '../errors.ts'
+import { chainMs, ledgerMs, paymentFailure, within, type Attempted, type PaymentOutcome } from '../errors.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
+import type { PaymentChain } from '../on-chain.ts'
 import type { Order } from '../order.ts'
 import { withPayment, type Attest } from './attest.ts'
 
 type Sold = PaymentOutcome & { readonly kind: 'proof' }
-type Parts = { readonly ledger: Pick<PaymentLedger, 'renew'>; readonly attest: Attest }
+type Parts = {
+  readonly ledger: Pick<PaymentLedger, 'renew'>
+  readonly chain: Pick<PaymentChain, 'heads'>
+  readonly attest: Attest
+}
 
 /**
  * Returns the stored proof where it states what is true now. Else it returns a new one under the same payment, and stores it first, so that
  * every repeat gets that. Returns 'retry' where another process was first. Throws the GatewayFault of a purchase.
  */
-export async function renewed(sold: Sold, order: Order, { ledger, attest }: Parts): Promise<Attempted> {
+export async function renewed(sold: Sold, order: Order, { ledger, chain, attest }: Parts): Promise<Attempted> {
+  await within(chainMs, 'payment_unavailable', chain.heads.headOnTime()) // a new proof has the time of this clock
   const proof = await attest(order, sold.body)
   if (proof === null) return paymentFailure('asset_not_found')
   if (proof === sold.body) return sold

@@ -24,9 +24,9 @@ import {
   type PaymentErrorCode,
   type PaymentOutcome,
 } from '../errors.ts'
-import type { Heads } from '../heads.ts'
 import { nameOfAnswered, nameOfRenewal, type FoundRow } from '../ledger/intake.ts'
 import type { PaymentLedger } from '../ledger/ledger.ts'
+import type { PaymentChain } from '../on-chain.ts'
 import type { Count } from '../settlement.ts'
 import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
 import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presented.ts'
@@ -44,7 +44,7 @@ export type ChannelSales = ReturnType<typeof createChannelSales>
 type ChannelSalesOptions = {
   readonly store: ChannelStore
   readonly readChannels: ReadChannels
-  readonly heads: Heads
+  readonly chain: Pick<PaymentChain, 'heads'>
   readonly ledger: Pick<PaymentLedger, 'find' | 'identify' | 'renew' | 'setUndelivered'>
   /** The checkout of deposits. */
   readonly deposits: Pick<Checkout, 'buy'>
@@ -55,7 +55,7 @@ type ChannelSalesOptions = {
 }
 
 export function createChannelSales(options: ChannelSalesOptions) {
-  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
+  const { store, readChannels, chain, ledger, deposits, attest, terms, channels, count } = options
   const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Attempted> }>()
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
@@ -98,7 +98,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (known !== undefined) return known
     const error = checkChannelTerms(voucher, terms, channels)
     if (error !== undefined) return paymentFailure(error)
-    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', heads.headOnTime())
+    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', chain.heads.headOnTime())
     const before = await findChannel(voucher)
     const charged = before?.charged ?? 0n
     if (voucher.cumulative !== charged + terms.price) {

@@ -30,10 +30,10 @@ const isMarked = async (payment: SignedPayment) => (await world.store.find(keyOf
 const isDelivered = (payment: SignedPayment) => until(async () => (await isMarked(payment)) === false)
 
 /** Buys the proof of a new token, and loses it on its way to the buyer. */
-async function loseProof(more: object = {}) {
+async function loseProof(more: object = {}, { url } = gateway) {
   const token = await world.mint()
   const first = await sign(payer)
-  const sold = await post(gateway.url, { assetId: String(token), ...more }, headerV1(first))
+  const sold = await post(url, { assetId: String(token), ...more }, headerV1(first))
   assert.deepEqual([sold.status, sold.body['authentic']], [200, true])
   await isDelivered(first)
   await world.undeliver(first)
@@ -121,8 +121,9 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
   })
 
   it('gets a new signature once the proof is more than a minute old, because buyers take no old one', async () => {
-    const { token, sold } = await loseProof()
-    await using later = await world.open({ now: () => Date.now() + 61_000 })
+    await using early = await world.open({ now: () => Date.now() - 40_000 })
+    await using later = await world.open({ now: () => Date.now() + 25_000 })
+    const { token, sold } = await loseProof({}, early)
     const next = await buySettled(later.url, token, await sign(payer))
     const issuedAt = ({ body }: Answered) =>
       (body['attestation'] as { v2: { message: { issuedAt: string } } }).v2.message.issuedAt
@@ -166,6 +167,19 @@ describe('a purchase after a change of the asset, by a buyer whose last proof di
     checkReported(next, sold)
     await isDelivered(first)
     assert.equal((await post(gateway.url, { assetId: String(token) }, second)).text, next.text)
+    assert.equal(await charged(), price)
+  })
+
+  it('gets none with a time that is still to come, where the clock is ahead', async () => {
+    const { token, first } = await loseProof()
+    let clock = 0
+    await using wrong = await world.open({ now: () => Date.now() + clock })
+    clock = 300_000
+    const second = await sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 3_600n })
+    assert.deepEqual(codesOf(await buy(wrong.url, token, second)), [503, 'not_ready'])
+    assert.equal(await isMarked(first), true)
+    clock = 0
+    assert.equal((await buySettled(wrong.url, token, second)).status, 200)
     assert.equal(await charged(), price)
   })
 
