@@ -13,7 +13,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { fetchJson, type JsonResponse } from './fetch-json.ts'
 import { isObject } from '../../lib/json.ts'
 import { identifierExtension } from '../../payments/x402/identifier.ts'
-import { uncharged } from '../../payments/errors.ts'
+import { errors, uncharged } from '../../payments/errors.ts'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 
 type Purchase = {
@@ -66,7 +66,8 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
     retryMs,
   )
   if (paid.status === 200) return { answer: paid.body, terms }
-  if (earlier !== undefined && (paid.body as { error?: unknown } | null)?.error === 'authorization_expired')
+  if (codeOf(paid) === 'nonce_already_used') throw unknownOutcome(paid) // the nonce is new, so that this payment has used it
+  if (earlier !== undefined && codeOf(paid) === 'authorization_expired')
     throw new Error(
       `Nothing was bought: the payment expired while ${url.origin} did not take it. ${formatAnswer(earlier)}`,
     )
@@ -129,30 +130,37 @@ async function untilKnown(ask: () => Promise<JsonResponse>, retryMs: number) {
     const pauseMs = Math.min(Math.max(askedMs ?? 0, leastPauseMs), mostPauseMs)
     if (performance.now() + pauseMs > end) {
       if (isUncharged && !isLost) return { answer, earlier }
-      throw new Error(
-        `The outcome is not known: ${isLost ? answer.message : `${formatAnswer(answer, ['error'])}.`} ` +
-          'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
-      )
+      throw unknownOutcome(answer)
     }
     if (!isLost) earlier = answer
     await sleep(pauseMs)
   }
 }
 
-/** Returns whether the next try may be answered otherwise, by the gateway or by a proxy in front of it. */
-function isPassing({ status }: JsonResponse): boolean {
-  return status >= 500 || status === 408 || status === 429
+/** Returns whether the next try may be answered otherwise, by the gateway or by a proxy in front of it. A proxy decides about no payment. */
+function isPassing(answer: JsonResponse): boolean {
+  const { status } = answer
+  const isOfProxy = status !== 200 && !Object.hasOwn(errors, String(codeOf(answer)))
+  return isOfProxy || status >= 500 || status === 408 || status === 429
 }
 
 /** A payment over a quota is not looked at. After an answer that leaves the outcome open, this proves nothing about that one. */
-function provesUncharged({ status, body }: JsonResponse): boolean {
-  return status === 429 || uncharged.has((body as { error?: unknown } | null)?.error)
+function provesUncharged(answer: JsonResponse): boolean {
+  return answer.status === 429 || uncharged.has(codeOf(answer))
+}
+
+const codeOf = ({ body }: JsonResponse): unknown => (body as { readonly error?: unknown } | null)?.error
+
+function unknownOutcome(last: JsonResponse | Error): Error {
+  return new Error(
+    `The outcome is not known: ${last instanceof Error ? last.message : `${formatAnswer(last, ['error'])}.`} ` +
+      'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
+  )
 }
 
 function formatRefusal(answer: JsonResponse, payer: string): string {
   const sentence = `Nothing was bought: ${formatAnswer(answer)}`
-  const { error } = (answer.body ?? {}) as { error?: unknown }
-  if (error !== 'insufficient_funds') return sentence
+  if (codeOf(answer) !== 'insufficient_funds') return sentence
   return `${sentence} Send USDC on Base Sepolia to ${payer} (test money: https://faucet.circle.com).`
 }
 

@@ -198,7 +198,7 @@ describe('touchstone pay', () => {
   it('says that nothing was charged or bought only where no answer leaves it open', async () => {
     const account = await world.payer()
     const { settlement_pending: pending, payment_unavailable: unavailable } = errors
-    const { rate_limited: limited, internal_error: failed } = errors
+    const { rate_limited: limited, internal_error: failed, nonce_already_used: used } = errors
     const ofProxy = (status: number) => ({ status, error: `proxy_${status}`, message: 'Try again.' })
     const cases = [
       [[unavailable], false],
@@ -206,6 +206,10 @@ describe('touchstone pay', () => {
       [[unavailable, limited], false],
       [[failed], true],
       [[ofProxy(504)], true],
+      [[ofProxy(403)], true],
+      [[pending, ofProxy(404)], true],
+      [[used], true],
+      [[undefined, used], true],
       [[pending, unavailable], true],
       [[undefined, unavailable], true],
       [[undefined, limited], true],
