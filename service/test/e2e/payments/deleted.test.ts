@@ -132,6 +132,7 @@ describe('a payment that was rejected without an answer', () => {
     const setMoney = (amount: bigint) => world.rpc('anvil_dealERC20', [poor.address, asset, toHex(amount)])
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.sent(payment)
     await setMoney(0n)
     await world.mineAgain()
     await until(() => isRejected)

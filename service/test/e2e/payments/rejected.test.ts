@@ -35,6 +35,7 @@ describe('a stranger submits it after its transfer has failed', () => {
     gateway = await world.open({ deadlines: { settleMs: 500 } })
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.sent(payment)
     await setMoney(poor.address, 0n)
     await world.mineAgain()
     const failed = await buySettled(gateway.url, token, payment)
@@ -116,6 +117,7 @@ describe('a transaction that fails, because the authorization is used already', 
       const payment = await sign(buyer)
       await world.automine(false)
       assert.equal((await buy(gateway.url, token, payment)).status, 503)
+      await world.sent(payment)
       const [sent] = await world.database.query<{ raw: Uint8Array }>(
         'select raw from settlement order by pk desc limit 1',
       )
@@ -138,6 +140,7 @@ it('a buyer whose payment failed after 503 buys with the next one, whose answer 
   const first = await sign(buyer)
   await world.automine(false)
   assert.equal((await buy(patient.url, token, first)).status, 503)
+  await world.sent(first)
   await world.rpc('anvil_dropAllTransactions')
   await world.rpc('anvil_setNonce', [world.facilitator.address, toHex((await world.transactions()) + 1)])
   await world.automine(true)

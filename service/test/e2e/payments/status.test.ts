@@ -64,6 +64,7 @@ describe('the status of a payment', () => {
     const payment = await sign(payer)
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.sent(payment)
     const settling = await ask(payment, headerV1(payment))
     assert.deepEqual([settling.status, settling.body['status']], [200, 'settling'])
     assert.match(String(settling.body['transaction']), /^0x[0-9a-f]{64}$/)

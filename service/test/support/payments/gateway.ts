@@ -21,6 +21,7 @@ import { asset, domain, keyOf, payTo, price, type SignedPayment } from './buyer.
 import { attestationKey, openTables, openTestGateway, openVerdicts, terms } from './components.ts'
 import { startFaultRpc } from '../fault-rpc.ts'
 import { startRegistryChain } from '../test-chain.ts'
+import { until } from '../wait.ts'
 
 export { payTo, price } from './buyer.ts'
 
@@ -177,6 +178,12 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       await callToken('cancelAuthorization', [payer.address, nonce, signature])
     },
     pause: (on: boolean) => callToken(on ? 'pause' : 'unpause', []),
+    /** Resolves when the transaction of a payment waits in the node. An answer 503 may come before it is sent. */
+    sent: (payment: SignedPayment) =>
+      until(async () => {
+        const { transaction = null } = (await store.find(keyOf(payment))) ?? {}
+        return transaction !== null && (await rpc('eth_getTransactionByHash', [transaction])) !== null
+      }),
     /** How many transactions of the facilitator were mined. */
     transactions: async () => Number(await rpc('eth_getTransactionCount', [facilitator.address, 'latest'])),
     automine,
