@@ -138,17 +138,22 @@ export function createReconciler(options: ReconcilerOptions) {
     if (performance.now() - endedAt < endedMs && !everyBlock) return
     endedAt = performance.now()
     const failures = [
-      ...(await eachConcurrently(await slots.lostButPaid(), atOnce, recheckLost)),
+      ...(await eachConcurrently(await slots.lostLately(), atOnce, recheckLost)),
       ...(await eachConcurrently(await ledger.rejected(rowsPerPass), atOnce, recheckRejected)),
       ...(await eachConcurrently((await ledger.removedLately(rowsPerPass)).flatMap(readRow), atOnce, recheck)),
     ]
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Finds a settlement that was taken for lost although the chain has it. Its gas is in no sum meanwhile. */
+  /**
+   * Finds a settlement that was taken for lost although the chain has it. Its gas is in no sum meanwhile. A payment of it may have been sent
+   * again, and be that of another settlement since.
+   */
   async function recheckLost(slot: Slot): Promise<void> {
     const receipt = await receiptOf(slot)
-    if (receipt !== undefined && (await chain.isCanonical(receipt.block))) await slots.mined(slot, receipt)
+    if (receipt === undefined || !(await chain.isCanonical(receipt.block))) return
+    await slots.mined(slot, receipt)
+    await recheckPayments(receipt.block, [])
   }
 
   /** Finds a payment that was executed after it was rejected. Its price is in no sum meanwhile. */

@@ -40,7 +40,7 @@ function open(onLine: (line: string) => void = () => {}, ahead = 0n) {
     slots: {
       minedIn: async () => [slot],
       orphaned: async (_block: unknown, unsure: readonly unknown[]) => void did.push(`orphaned but ${unsure.length}`),
-      lostButPaid: note('lostButPaid', []),
+      lostLately: note('lostLately', []),
     },
     facilitator: { adopt: async () => {} },
     settlement: { own: () => [] },
@@ -58,7 +58,7 @@ describe('a block that is no longer in the chain, of which a provider still has 
   it('is looked through for its payments, and keeps neither lost settlements nor old rows waiting', async () => {
     const { did, reconciler } = open()
     await assert.rejects(reconciler.pass(), /receipt is in a block 7/)
-    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'rejected', 'prune'])
+    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostLately', 'rejected', 'prune'])
     await reconciler[Symbol.asyncDispose]()
   })
 })
@@ -67,7 +67,7 @@ describe('old rows', () => {
   it('stay where the clock of this machine is ahead of the chain', async () => {
     const { did, reconciler } = open(undefined, 3_600n)
     await assert.rejects(reconciler.pass(), /receipt is in a block 7/)
-    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostButPaid', 'rejected'])
+    assert.deepEqual(did, ['orphaned but 1', 'settledIn', 'lostLately', 'rejected'])
     await reconciler[Symbol.asyncDispose]()
   })
 })
@@ -154,7 +154,7 @@ function openPayment(t: TestContext, world: World) {
     slots: {
       minedIn: async () => (world.receiptIn !== undefined && world.lost !== true ? [slot] : []),
       orphaned: async () => {},
-      lostButPaid: async () => (did.push('lost'), world.lost === true ? [slot] : []),
+      lostLately: async () => (did.push('lost'), world.lost === true ? [slot] : []),
       moved: async (_slot: unknown, found: Receipt) => did.push(`moved to ${found.block.hash}`),
       mined: async (_slot: unknown, found: Receipt) => did.push(`mined in ${found.block.hash}`),
     },
@@ -232,6 +232,12 @@ describe('a transaction', () => {
 
   it('of a removed block moves nowhere without a receipt', async (t) => {
     assert.deepEqual(await openPayment(t, { rows: [], receiptIn: '' }).pass(), [])
+  })
+
+  it('that counts as lost, and that the chain has, is the one of its payments', async (t) => {
+    const paid = { kind: 'paid' }
+    const opened = openPayment(t, { statuses: [paid], lost: true, receiptIn: elsewhere, isCanonical: true })
+    assert.deepEqual(await opened.pass(), [`mined in ${elsewhere}`, ['moved', key, paid]])
   })
 
   for (const [what, more, expected] of [

@@ -213,20 +213,31 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(pksOf(await slots.minedIn(block)), [unsure.pk])
     })
 
-    it('that count as lost are looked at again where they have paid, those that were sent last first', async () => {
+    it('that count as lost are looked at again for two hours, or where they have paid, those that were sent last first', async () => {
       const slots = slotsOf(1)
       const paying = () => assign(slots, [7n])
-      const [first, second, unpaid, byOther] = [await paying(), await paying(), await paying(), await paying()]
-      const mined = await paying()
-      const settle = ({ slot, payments }: typeof first, transaction = slot.hashes[0] ?? '0x') =>
-        Promise.all(payments.map((key) => ledger().done(key, { transaction, answer: '{}', block: null })))
-      for (const one of [first, second, mined]) await settle(one)
+      const [recent, paid, unpaid, again, byOther, mined] = [
+        await paying(),
+        await paying(),
+        await paying(),
+        await paying(),
+        await paying(),
+        await paying(),
+      ]
+      const settle = ({ slot, payments }: typeof paid, transaction = slot.hashes[0] ?? '0x') =>
+        Promise.all(payments.map((payment) => ledger().done(payment, { transaction, answer: '{}', block: null })))
+      for (const one of [paid, mined]) await settle(one)
       await settle(byOther, blockOf(99))
-      for (const { slot } of [first, second, unpaid, byOther]) await slots.lost(slot)
-      await slots.mined(mined.slot, place(blockOf(9)))
-      await change(first.slot, `sent_at = sent_at - interval '1 minute'`)
-      assert.deepEqual(pksOf(await slots.lostButPaid()), [second.slot.pk, first.slot.pk])
-      assert.deepEqual(await slotsOf(1, 8453).lostButPaid(), [])
+      // Its payment was sent again, and the first transaction has paid it.
+      const second = await slots.assign({ sender, count: 3, members: again.payments }, sign)
+      await settle(again)
+      for (const { slot } of [recent, paid, unpaid, again, byOther]) await slots.lost(slot)
+      for (const one of [mined.slot, second]) await slots.mined(one, place(blockOf(9)))
+      for (const { slot } of [paid, unpaid, byOther]) await change(slot, `sent_at = sent_at - interval '121 minutes'`)
+      await change(again.slot, `sent_at = sent_at - interval '122 minutes'`)
+      await change(recent.slot, `sent_at = sent_at - interval '119 minutes'`)
+      assert.deepEqual(pksOf(await slots.lostLately()), [recent.slot.pk, paid.slot.pk, again.slot.pk])
+      assert.deepEqual(await slotsOf(1, 8453).lostLately(), [])
     })
 
     it('are adopted by one process once that of before has ended or has left them, with the latest time of their payments', async () => {

@@ -136,10 +136,10 @@ export function createNonceSlots(
       )
     },
 
-    /** Returns the newest transactions that count as lost, although they are those of paid payments. */
-    lostButPaid: (): Promise<Slot[]> =>
-      select(`state = 'lost' and exists (select from payment p
-        where p.settlement = s.pk and p.state = 'done' and p.tx_hash = any(s.hashes)) order by sent_at desc limit 100`),
+    /** Returns the newest transactions that count as lost, of two hours. Older ones are among them that have paid. */
+    lostLately: (): Promise<Slot[]> =>
+      select(`state = 'lost' and (sent_at > statement_timestamp() - interval '2 hours' or exists (select from payment p
+        where p.state = 'done' and p.settled_at is not null and p.tx_hash = any(s.hashes))) order by sent_at desc limit 100`),
 
     /** Returns the transactions that were mined in a block. */
     minedIn: ({ hash }: BlockId): Promise<Slot[]> => select(`block_hash = $2 and ${isMinedLately}`, [hexToBytes(hash)]),

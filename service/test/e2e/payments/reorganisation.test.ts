@@ -37,13 +37,14 @@ describe('a reorganisation', () => {
   async function assertBooked({ from, nonce }: SignedPayment): Promise<void> {
     const row = await world.book.find(from, nonce)
     const receipt = await world.rpc('eth_getTransactionReceipt', [row?.transaction])
-    const { blockNumber, blockHash } = (receipt ?? {}) as { blockNumber?: Hex; blockHash?: Hex }
+    type Receipt = Partial<Record<'blockNumber' | 'blockHash' | 'gasUsed' | 'effectiveGasPrice', Hex>>
+    const { blockNumber, blockHash, gasUsed, effectiveGasPrice } = (receipt ?? {}) as Receipt
     const [stored] = await world.database.query(
       `select '0x' || encode(block_hash, 'hex') as "blockHash" from payment where nonce = $1`,
       [hexToBytes(nonce)],
     )
-    assert.deepEqual([row?.block, stored], [BigInt(blockNumber ?? 0), { blockHash }])
-    assert.ok(row?.gas)
+    const gas = BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0)
+    assert.deepEqual([row?.block, stored, row?.gas], [BigInt(blockNumber ?? 0), { blockHash }, String(gas)])
   }
 
   it('that removes a paid transfer: the same authorization is submitted again', async () => {
@@ -142,6 +143,7 @@ describe('a reorganisation', () => {
     const payments = await Promise.all(buyers.map((buyer) => sign(buyer)))
     await world.automine(false)
     for (const payment of payments) assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    for (const payment of payments) await world.sent(payment)
     await world.rpc('anvil_dropAllTransactions', [])
     await world.automine(true)
     const snapshot = await world.rpc('evm_snapshot')
@@ -165,6 +167,7 @@ describe('a reorganisation', () => {
     const payment = await sign(poor)
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.sent(payment)
     const raw = await lastSent()
     await world.rpc('anvil_dropAllTransactions', [])
     await world.automine(true)
@@ -194,6 +197,7 @@ describe('a reorganisation', () => {
     await world.mine(4)
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await world.sent(payment)
     const raw = await lastSent()
     const { address } = world.facilitator
     await world.rpc('anvil_dropAllTransactions', [])
@@ -207,6 +211,8 @@ describe('a reorganisation', () => {
     await world.mineAgain()
     const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error, await charged()], [200, undefined, price])
+    await gateway.reconcile()
+    await assertBooked(payment)
   })
 
   it('that removes a transfer which moved nothing: its nonce is free at once, and its gas is in no sum', async () => {
