@@ -7,6 +7,7 @@ import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
 import { type CheckFinding, type Finding, findingsOf, ok, warning, wrong } from './finding.ts'
 import { checkPasses, checkThemes, checkTrustedDocuments } from './files.ts'
+import { idleSettings } from './idle.ts'
 import { checkKeys, checkRoleKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
 import { checkOnChain } from './on-chain.ts'
@@ -57,7 +58,7 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
   ])
   const isReady = [...chain, ...roleKeys].every(({ state }) => state !== 'wrong')
   const onChain = isReady ? await checkOnChain(config) : []
-  if (env['CHAIN_QUORUM'] && config.chain.trust === 'rpc') idle.push(idleQuorum)
+  idle.push(...idleSettings(config, env).map(ofSettings))
   const running: readonly Finding[] = isRunning
     ? [{ area: 'machine', ...ok(`The service runs, as process ${holder.pid}.`) }]
     : []
@@ -76,13 +77,6 @@ export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly
 function ofSettings(found: CheckFinding): Finding {
   return { area: 'settings', ...found }
 }
-
-const idleQuorum = ofSettings(
-  warning(
-    'CHAIN_QUORUM has no effect with CHAIN_TRUST=rpc.',
-    'Set CHAIN_TRUST to quorum or proof, or remove CHAIN_QUORUM.',
-  ),
-)
 
 /** The service of `npm start` makes its own settings, and another one may have been given them elsewhere. */
 const unchecked = (pid: number): Finding =>
