@@ -1,6 +1,7 @@
 /** One payment that comes more than once at the same time (spec §4.8): what each request is sold. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { toHex } from 'viem'
 import { createLog } from '../lib/log.ts'
 import { createCheckout, type CheckoutRequest } from './checkout.ts'
@@ -87,6 +88,50 @@ describe('a payment that comes for two assets at once', () => {
     read.resolve()
     assert.deepEqual(await Promise.all(answers), ['proof of 8', 'payment_already_used', 'proof of 8'])
   })
+})
+
+describe('a payment that may have been stored', () => {
+  for (const isRunning of [false, true])
+    it(isRunning ? 'stays with this process where that settles it' : 'is left to the next process', async () => {
+      let isSent = false
+      const released = Promise.withResolvers<void>()
+      const looked = Promise.withResolvers<void>()
+      const ledger = {
+        find: async () => undefined,
+        insert: async () => {
+          isSent = true
+          throw new Error('connection terminated')
+        },
+        release: async () => released.resolve(),
+      }
+      const settlement = {
+        isRunning: () => {
+          if (isSent) looked.resolve()
+          return isSent && isRunning
+        },
+      }
+      const checkout = open(ledger, async () => 'proof', { settlement })
+      await assert.rejects(checkout.buy(requestFor(9n)), { error: 'settlement_pending' })
+      const isKept = looked.promise.then(() => setImmediate(false))
+      const isReleased = await Promise.race([released.promise.then(() => true), isKept])
+      assert.equal(isReleased, !isRunning)
+    })
+})
+
+describe('a rejected payment that was executed all the same', () => {
+  for (const [what, boughtFor, expected] of [
+    ['has its proof', 9n, 'late proof'],
+    ['has none for another asset', 8n, 'insufficient_funds'],
+  ] as const)
+    it(what, async () => {
+      const { requestHash } = requestFor(boughtFor).order
+      const row = { ...payment, payer, payload: formatPayload(payment), requestHash, state: 'rejected' }
+      const checkout = open({ find: async () => ({ ...row, reason: 'insufficient_funds' }) }, async () => 'new', {
+        settlement: { findPaidLater: async () => ({ kind: 'proof', body: 'late proof' }) },
+      })
+      const outcome = await checkout.buy(requestFor(9n))
+      assert.equal(outcome.kind === 'proof' ? outcome.body : outcome.error, expected)
+    })
 })
 
 describe('a payment whose payer has an undelivered proof for the same request', () => {

@@ -104,7 +104,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (voucher.cumulative !== charged + terms.price) {
       // Another process may have sold it since the first look. Its row was stored together with the sum that was read just now.
       const sold = voucher.cumulative <= charged ? await find() : undefined
-      const answer = sold?.nonce === key.nonce ? await answerFrom(sold, request) : undefined
+      const answer = sold && (await answerFrom(sold, request))
       return answer ?? correct('voucher_amount_mismatch', await findChannel(voucher, true), voucher)
     }
     const added = voucher.deposit?.value ?? 0n

@@ -6,7 +6,14 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
-import { buyThrough, deposit, installChannels, openChannel, stockBuyer } from '../../support/payments/channels.ts'
+import {
+  buyThrough,
+  channelHeader,
+  deposit,
+  installChannels,
+  openChannel,
+  stockBuyer,
+} from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import {
@@ -28,11 +35,11 @@ const gateway = await world.open(impatient)
 afterEach(() => world.heal())
 
 /** Sends a payment and breaks the connection as soon as `reached` holds. */
-async function buyAndBreak(url: string, payment: SignedPayment, reached: () => boolean | Promise<boolean>) {
+async function buyAndBreak(url: string, headers: Record<string, string>, reached: () => boolean | Promise<boolean>) {
   const broken = new AbortController()
   const sent = fetch(`${url}/verify`, {
     method: 'POST',
-    headers: headerV1(payment),
+    headers,
     body: JSON.stringify({ assetId: String(token) }),
     signal: broken.signal,
   }).catch((error: unknown) => error)
@@ -44,8 +51,8 @@ async function buyAndBreak(url: string, payment: SignedPayment, reached: () => b
 const isStored = (payment: SignedPayment) => async () => (await world.store.find(keyOf(payment))) !== undefined
 
 /** Buys a proof, and loses it on its way to the buyer. */
-async function loseProof() {
-  const first = await sign(payer)
+async function loseProof(buyer = payer) {
+  const first = await sign(buyer)
   const sold = await buySettled(gateway.url, token, first)
   assert.equal(sold.status, 200)
   await world.undeliver(first)
@@ -194,11 +201,18 @@ describe('a second payment for a proof that was not delivered', () => {
     assert.equal(await charged(), price)
   })
 
+  it('brings it although its buyer has no money left', async () => {
+    const buyer = await world.payer(price)
+    const { sold } = await loseProof(buyer)
+    const next = await buySettled(gateway.url, token, await sign(buyer))
+    assert.deepEqual([next.status, next.text, await charged()], [200, sold.text, price])
+  })
+
   it('leaves the mark where its own connection breaks', async () => {
     await loseProof()
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger })
-    await buyAndBreak(slow.url, await sign(payer), isFinding)
+    await buyAndBreak(slow.url, headerV1(await sign(payer)), isFinding)
     find()
     await slow.close()
     assert.deepEqual(marks, [true])
@@ -346,7 +360,7 @@ describe('a connection that breaks before the proof was read', () => {
     await using patient = await world.open({ deadlines: { settleMs: 600_000 } })
     const first = await sign(payer)
     await world.automine(false)
-    await buyAndBreak(patient.url, first, isStored(first))
+    await buyAndBreak(patient.url, headerV1(first), isStored(first))
     await mineUndelivered()
     assert.equal((await buySettled(patient.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
@@ -370,7 +384,7 @@ describe('a connection that breaks before the proof was read', () => {
       },
     })
     await world.automine(false)
-    await buyAndBreak(slow.url, await sign(payer), () => isInserting)
+    await buyAndBreak(slow.url, headerV1(await sign(payer)), () => isInserting)
     inserting.resolve()
     await inserted.promise
     await mineUndelivered()
@@ -384,7 +398,7 @@ describe('a connection that breaks before the proof was read', () => {
     assert.equal(sold.status, 200)
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger })
-    await buyAndBreak(slow.url, first, isFinding)
+    await buyAndBreak(slow.url, headerV1(first), isFinding)
     find()
     await slow.close()
     assert.deepEqual(marks, [])
@@ -392,5 +406,21 @@ describe('a connection that breaks before the proof was read', () => {
     assert.equal(next.status, 200)
     assert.notEqual(next.text, sold.text)
     assert.equal(await charged(), 2n * price)
+  })
+
+  it('of a repeated voucher changes nothing either', async () => {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    await using seller = await world.open(world.through(authorizer))
+    const channel = await openChannel(world, { url: seller.url, token, authorizer })
+    const key = channel.keyAt(price)
+    await until(async () => (await world.store.find(key))?.undelivered === false)
+    const { ledger, isFinding, find, marks } = holdLedger()
+    const slow = await world.open({ ledger, ...world.through(authorizer) })
+    await buyAndBreak(slow.url, channelHeader(await channel.voucher(price)), isFinding)
+    find()
+    await until(async () => (await slow.metrics()).sales['replayed'] === 1)
+    await slow.close()
+    assert.deepEqual(marks, [])
   })
 })

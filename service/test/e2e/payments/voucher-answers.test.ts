@@ -63,14 +63,16 @@ describe('a voucher', () => {
     assert.deepEqual(codesOf(await buyThrough(gateway.url, token, await voucher(price))), used)
   })
 
-  it('brings the purchase of its name, however old that is', async () => {
+  it('brings the purchase of its name as it was, however old that is', async () => {
     const { voucher, charged } = await newChannel()
     const id = `channel-${generatePrivateKey()}`.slice(0, 60)
     const extensions = { 'payment-identifier': { info: { required: false, id } } }
-    const named = await buyThrough(gateway.url, another, await voucher(2n * price), { extensions })
+    const own = await world.mint()
+    const named = await buyThrough(gateway.url, own, await voucher(2n * price), { extensions })
     assert.equal(named.status, 200)
     await world.ageSettled()
-    const again = await buyThrough(gateway.url, another, await voucher(3n * price), { extensions })
+    await world.flag(own, 1)
+    const again = await buyThrough(gateway.url, own, await voucher(3n * price), { extensions })
     assert.deepEqual([again.status, again.text, await charged()], [200, named.text, 2n * price])
   })
 
@@ -113,6 +115,21 @@ describe('a voucher', () => {
     assert.equal(await isMarked(), true)
     const next = await buyThrough(gateway.url, token, await voucher(2n * price))
     assert.deepEqual([next.status, next.text, await charged()], [200, bought.text, price])
+  })
+
+  it('is sold from a deposit that the ledger does not have yet', async () => {
+    const { own, voucher, charged } = await newChannel()
+    await world.database.query(`update channel set balance = charged where id = decode($1, 'hex')`, [own.id.slice(2)])
+    assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
+    assert.equal(await charged(), 2n * price)
+  })
+
+  it('of a channel without a deposit leaves no record of that', async () => {
+    const payer = await world.payer(0n)
+    const own = channelOf(payer.address, authorizer.address)
+    const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, price))
+    assert.deepEqual(codesOf(refused), [402, 'channel_underfunded'])
+    assert.equal(await world.channels.find(own.id), undefined)
   })
 
   it('is sold while a transfer of its buyer for the same request is not settled', async () => {
