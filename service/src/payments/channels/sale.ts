@@ -122,8 +122,8 @@ export function createChannelSales(options: ChannelSalesOptions) {
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'
     }
-    if (channel === undefined) return paymentFailure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
+    if (channel === undefined) return paymentFailure('settlement_pending', { key, transaction })
     const answer = formatAnswer(voucher, proof, transaction)
     const sale = { voucher, price: terms.price, requestHash, tokenId: order.tokenId, answer, fromBlock }
     // The outcome of a statement without an answer is unknown. The same voucher finds it out.
@@ -279,8 +279,4 @@ function formatState(channelId: Hex, channel: Channel | undefined, charged: bigi
     totalClaimed: (channel?.claimed ?? 0n).toString(),
     chargedCumulativeAmount: charged.toString(),
   }
-}
-
-function receiptOf({ key }: PresentedVoucher, deposited: PaymentOutcome | undefined) {
-  return { key, transaction: deposited?.kind === 'proof' ? deposited.transaction : null }
 }
