@@ -115,8 +115,25 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     })
     if (outcome !== undefined) return outcome
     count('pending')
-    const transaction = (await ledger.setUndelivered(row.key, true).catch(notRecorded)) ?? null
-    return paymentFailure('settlement_pending', { key: row.key, transaction })
+    return paymentFailure('settlement_pending', { key: row.key, transaction: await markUndelivered(row.key) })
+  }
+
+  /**
+   * Notes that the buyer has no proof, as soon as the ledger takes that. Without the mark, the buyer's next payment is executed too. Returns the
+   * newest transaction that was sent.
+   */
+  function markUndelivered(key: PaymentKey): Promise<Hex | null> {
+    const mark = () => ledger.setUndelivered(key, true)
+    return mark().catch((error: unknown) => {
+      notRecorded(error)
+      void untilRecorded(mark)
+      return null
+    })
+  }
+
+  function untilRecorded(write: () => Promise<unknown>): Promise<unknown> {
+    const isRetryable = () => !closing.signal.aborted
+    return retry(write, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal }).catch(notRecorded)
   }
 
   function start(row: Settling): Running {
@@ -264,11 +281,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     let recorded: Promise<unknown> = Promise.resolve()
     const body = await record().catch((error: unknown) => {
       notRecorded(error)
-      const isRetryable = () => !closing.signal.aborted
       unrecorded.set(name, row.key)
-      recorded = retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal }).catch(
-        notRecorded,
-      )
+      recorded = untilRecorded(record)
       return answer
     })
     return { kind: 'proof', body, transaction, key: row.key, recorded }
@@ -317,7 +331,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       if (status.kind === 'unknown') throw new GatewayFault('settlement_pending', { cause: 'no log of the payment' })
       if (status.kind !== 'paid') return undefined
       const outcome = await complete(rejected, status)
-      if (rejected.payment.deposit === undefined) await ledger.setUndelivered(row, true).catch(notRecorded)
+      if (rejected.payment.deposit === undefined) await markUndelivered(rejected.key)
       return outcome
     },
     isRunning: (key: PaymentKey) => running.has(paymentName(key)),

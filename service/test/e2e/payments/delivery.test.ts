@@ -201,10 +201,25 @@ describe('a second payment for a proof that was not delivered', () => {
     assert.equal(await charged(), price)
   })
 
+  it('is not executed although the ledger was away when the first one got 503', async () => {
+    let isAway = true
+    const setUndelivered: typeof world.store.setUndelivered = (...args) =>
+      isAway ? Promise.reject(new Error('connection terminated')) : world.store.setUndelivered(...args)
+    await using hasty = await world.open({ ...impatient, ledger: { ...world.store, setUndelivered } })
+    const first = await sign(payer)
+    await world.automine(false)
+    assert.equal((await buy(hasty.url, token, first)).status, 503)
+    isAway = false
+    await world.mineAgain()
+    await until(async () => (await world.store.find(keyOf(first)))?.undelivered === true)
+    assert.equal((await buySettled(hasty.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), price)
+  })
+
   it('brings it although its buyer has no money left', async () => {
-    const buyer = await world.payer(price)
-    const { sold } = await loseProof(buyer)
-    const next = await buySettled(gateway.url, token, await sign(buyer))
+    const poor = await world.payer(price)
+    const { sold } = await loseProof(poor)
+    const next = await buySettled(gateway.url, token, await sign(poor))
     assert.deepEqual([next.status, next.text, await charged()], [200, sold.text, price])
   })
 
@@ -413,8 +428,7 @@ describe('a connection that breaks before the proof was read', () => {
     const authorizer = attestationKey()
     await using seller = await world.open(world.through(authorizer))
     const channel = await openChannel(world, { url: seller.url, token, authorizer })
-    const key = channel.keyAt(price)
-    await until(async () => (await world.store.find(key))?.undelivered === false)
+    await until(async () => (await world.store.find(channel.keyAt(price)))?.undelivered === false)
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger, ...world.through(authorizer) })
     await buyAndBreak(slow.url, channelHeader(await channel.voucher(price)), isFinding)
