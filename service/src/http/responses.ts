@@ -5,7 +5,7 @@ import type { Quota } from './rate-limit/limiter.ts'
 
 /** Response headers that a page of another origin may read. */
 export const exposedHeaders =
-  'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id'
+  'ETag, Link, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id'
 
 export const openToAll = {
   'Access-Control-Allow-Origin': '*',
@@ -89,7 +89,7 @@ export function methodRefused(methods: string, headers: Readonly<Record<string, 
 /** Returns the answer to a CORS preflight: 204 with the methods and the request headers of the route. */
 export function preflight(
   methods: string,
-  headers = 'Content-Type, If-None-Match, X-Request-Id, X-Tap-Challenge',
+  headers = 'Accept, Content-Type, If-None-Match, X-Request-Id, X-Tap-Challenge',
 ): Response {
   return new Response(null, {
     status: 204,

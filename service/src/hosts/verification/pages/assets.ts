@@ -84,12 +84,16 @@ export function themeResponse(themes: readonly BrandTheme[], path: string): Resp
   return new Response(theme.css, { headers: { ...headers, 'Content-Type': 'text/css; charset=utf-8' } })
 }
 
-/** The worker may load its files, and stands for the pages of the whole host. The offline page is a page. */
+/**
+ * The worker may load its files, and stands for the pages of the whole host. The offline page is a page. Other sites show the icon: the agent
+ * card and the registration name it.
+ */
 const ownHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'offline.js': {
     'Content-Security-Policy': "default-src 'none'; connect-src 'self'",
     'Service-Worker-Allowed': '/',
   },
+  'icon.svg': { 'Cross-Origin-Resource-Policy': 'cross-origin' },
   'offline.html': { ...pageHeaders, 'Content-Security-Policy': policyOf({ form: false, font: false, connect: [] }) },
 }
 

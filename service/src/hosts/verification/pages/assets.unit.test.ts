@@ -61,6 +61,11 @@ describe('the assets of the pages', () => {
     assert.equal(page.get('referrer-policy'), 'no-referrer')
   })
 
+  it('let pages of every origin show the icon, which the agent card and the registration name, and no other file', () => {
+    const policyOf = (name: string) => get(name).headers.get('cross-origin-resource-policy')
+    assert.deepEqual(['icon.svg', 'page.js', 'page.css'].map(policyOf), ['cross-origin', 'same-origin', 'same-origin'])
+  })
+
   it('hold every module that the client library imports, as JavaScript with relative specifiers', async () => {
     const seen = await visited(['verdict/check/recheck.js', 'verdict/rules/owner.js'], (name, text) => {
       assert.ok(!/\.ts'|sourceMappingURL|^import type/m.test(text), name)
