@@ -301,7 +301,11 @@ const demoTokens = Array.from({ length: 16 }, (_token, index) => BigInt(index + 
 function openLists({ store: { readUrl: url }, roles }: Config, database: Database, log: Log): Components['lists'] {
   if (url === null || !roles.has('graphql'))
     return { over: (view) => view(database), stats: undefined, start: () => {}, close: async () => {} }
-  return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
+  return createReadReplica({
+    primary: database,
+    open: (pool) => openDatabase({ url, ...pool }),
+    log: log.child('replica'),
+  })
 }
 
 type RevokedBatches = Pick<StoreComponents['tags'], 'revokedBatches'>

@@ -23,6 +23,9 @@ const maxLagMs = 5_000
 /** Time for one check of both databases. */
 const checkTimeoutMs = 3_000
 
+/** Connections to the replica. A balancer may lead each to another server, so that a check looks at all of them. */
+const connections = 10
+
 /** The progress of a database: block of the index, and newest event of the outbox. */
 type Position = Readonly<{ number: bigint; seq: bigint }>
 
@@ -34,7 +37,7 @@ export function createReadReplica({
   checkMs = 1_000,
 }: {
   readonly primary: Database
-  readonly open: () => Promise<Database>
+  readonly open: (options: { readonly poolSize: number }) => Promise<Database>
   readonly log: Log
   /** Monotonic milliseconds. */
   readonly now?: () => number
@@ -59,8 +62,9 @@ export function createReadReplica({
 
   async function check(): Promise<void> {
     const at = now()
-    replica ??= await openSame()
-    const both = Promise.all([readPosition(replica), readPosition(primary)])
+    const follower = (replica ??= await openSame())
+    const looks = Array.from({ length: connections }, () => readPosition(follower))
+    const both = Promise.all([Promise.all(looks).then(lowest), readPosition(primary)])
     const [there, here] = await withDeadline(both, checkTimeoutMs, { ref: false })
     mark ??= { at, position: here }
     // A reorganisation takes the first database back as well: equal positions lack nothing.
@@ -75,7 +79,7 @@ export function createReadReplica({
   }
 
   async function openSame(): Promise<Database> {
-    const opened = await open()
+    const opened = await open({ poolSize: connections })
     try {
       if (await isOneDatabase(primary.query, opened.query)) return opened
       throw new OtherDatabaseError('DATABASE_READ_URL')
@@ -130,6 +134,13 @@ export function createReadReplica({
       await replica?.close()
     },
   }
+}
+
+function lowest(positions: readonly Position[]): Position {
+  return positions.reduce((one, other) => ({
+    number: one.number < other.number ? one.number : other.number,
+    seq: one.seq < other.seq ? one.seq : other.seq,
+  }))
 }
 
 async function readPosition(database: ListDatabase): Promise<Position> {

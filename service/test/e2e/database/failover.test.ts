@@ -33,6 +33,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
       await startWorld({
         env: {
           DATABASE_URL: clusters.url,
+          DATABASE_READ_URL: clusters.replica.url,
           PAYMENT_PAY_TO: payTo,
           FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
           ATTESTATION_KEY: generatePrivateKey(),
@@ -93,7 +94,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
     assert.equal(charged, price * proofs)
   })
 
-  it('has the leader of the index, its listeners and the locks of payments again', async () => {
+  it('has the leader of the index, its listeners, its lists and the locks of payments again', async () => {
     await until(async () => (await world.components.indexer.status()).role === 'leader')
     const graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
     const tokenId = await world.mint({ name: 'After' })
@@ -104,6 +105,11 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
       )
       return product?.name === 'After'
     })
+    await until(() => world.components.lists.stats?.().up === true)
+    const { products } = await graphql.ask<{ products: { edges: { node: { name: string } }[] } }>(
+      '{ products(first: 1) { edges { node { name } } } }',
+    )
+    assert.deepEqual(products.edges, [{ node: { name: 'After' } }])
     const other = opened.use(await openDatabase({ url: clusters.url }))
     assert.equal(await other.hold(locks.indexLeader), null)
   })

@@ -3,11 +3,15 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { eventually } from '../../support/wait.ts'
+import { answerAs, atPort } from '../../support/database/proxy.ts'
+import { freePort } from '../../support/free-port.ts'
 import { clusterSkip, startClusters } from '../../support/database/postgres-cluster.ts'
 import { useOpened } from '../../support/opened.ts'
 import { startWorld } from '../../support/world.ts'
 import { ConfigError, readConfig } from '../../../src/app/config/config.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { createReadReplica } from '../../../src/db/replica.ts'
+import { createLog } from '../../../src/lib/log.ts'
 
 type Named = { readonly id: string; readonly name: string }
 
@@ -60,14 +64,26 @@ describe('a read replica', { skip: clusterSkip }, () => {
   })
 
   it('is left out when it lags more than its bound, and comes back when it has followed', async () => {
+    const port = await freePort()
+    await using closing = new AsyncDisposableStack()
+    closing.use(await answerAs([clusters.replica.url, clusters.primary.url], port))
+    const balanced = createReadReplica({
+      primary: world.components.database,
+      open: (pool) => openDatabase({ url: atPort(clusters.replica.url, port), ...pool }),
+      log: createLog(() => {}),
+    })
+    closing.defer(() => balanced.close())
     await mint('Second')
+    balanced.start()
     assert.ok(await eventually(() => !isUsed()))
+    assert.equal(balanced.stats().up, false, 'one of the servers behind the address is late')
     assert.deepEqual(await listed(), ['Renamed', 'Second'])
     await replica.query('select pg_wal_replay_resume()')
     assert.ok(await eventually(isUsed))
     const before_ = stats()?.reads.primary
     assert.deepEqual(await listed(), ['Renamed', 'Second'])
     assert.equal(stats()?.reads.primary, before_)
+    assert.ok(await eventually(() => balanced.stats().up))
   })
 
   it('that is down fails no request, and is logged once', async () => {

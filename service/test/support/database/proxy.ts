@@ -4,13 +4,20 @@ import { connect, createServer, type Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 
 /**
- * Answers on a port of 127.0.0.1 as the server of `url` does. Disposing of it cuts every connection. `before` holds each piece that a
+ * Answers on a port of 127.0.0.1 as the server of `url` does, or as those of several in turn. Disposing of it cuts every connection. `before` holds each piece that a
  * client sends until it resolves, `after` each piece of an answer; where one rejects, that connection is cut.
  */
-export async function answerAs(url: string, port: number, before = goesOn, after = goesOn): Promise<AsyncDisposable> {
-  const real = new URL(url)
+export async function answerAs(
+  url: string | readonly string[],
+  port: number,
+  before = goesOn,
+  after = goesOn,
+): Promise<AsyncDisposable> {
+  const urls = [url].flat()
   const sockets = new Set<Socket>()
+  let next = 0
   const server = createServer((socket) => {
+    const real = new URL(urls[next++ % urls.length] ?? '')
     const onward = connect(Number(real.port || 5432), real.hostname)
     pipeline(socket, held(before), onward, () => {}) // either end cuts the other
     pipeline(onward, held(after), socket, () => {})
