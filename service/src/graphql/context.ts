@@ -9,7 +9,7 @@ import type { HistoryQuestion } from '../index/history.ts'
 import type { PastToken } from '../index/queries/past.ts'
 import type { MessageOf } from '../index/queries/transfers.ts'
 import { type Verb, verbsOf } from '../access/rights.ts'
-import { graphqlError } from './errors.ts'
+import { graphqlError, throwWithoutCost } from './errors.ts'
 import { scopedStores } from './access/scoped-stores.ts'
 import type { ApiKey } from '../access/api-keys.ts'
 import { queuedStores } from './queued-stores.ts'
@@ -58,7 +58,8 @@ export function contextFactory(
     const own = key.brands === null ? all : scopedStores(all, key.brands)
     const metaRead = operation?.asksMeta === true ? own.meta() : undefined
     metaRead?.catch(() => {}) // `_meta` shows the fault
-    const ownLists = queuedStores(own, (work) => turns.read(key.id, work))
+    const inTurn = <T>(work: () => Promise<T>) => turns.read(key.id, work)
+    const ownLists = queuedStores(own, key.brands === null ? inTurn : (work) => inTurn(work).catch(throwWithoutCost))
     const lists = metaRead === undefined ? ownLists : { ...ownLists, meta: () => metaRead }
     const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
     const verbs = new Set(verbsOf(key.scopes))

@@ -62,9 +62,16 @@ function describeRefusal(
   }
 }
 
+const tooMuch = (cost = '') => `This filter reads too much in this order${cost}. Narrow it, or sort by what it filters.`
+
+/** Rethrows a fault without its cost, which follows from the products of all brands. */
+export function throwWithoutCost(fault: unknown): never {
+  throw fault instanceof CostError ? graphqlError('TOO_COMPLEX', tooMuch()) : fault
+}
+
 function describeFault(fault: Error, requestId: string, log: Log): Described {
   if (fault instanceof CostError) {
-    const message = `This filter reads too much in this order: it costs ${fault.cost} of at most ${maxPlanCost}. Narrow it, or sort by what it filters.`
+    const message = tooMuch(`: it costs ${fault.cost} of at most ${maxPlanCost}`)
     return { code: 'TOO_COMPLEX', message, cost: fault.cost, maxCost: maxPlanCost }
   }
   if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
