@@ -312,6 +312,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   return {
     settle,
     statusOf,
+    markUndelivered,
     /** Returns the outcome where the chain has decided already; sends nothing. */
     async poll(row: Settling): Promise<PaymentOutcome | undefined> {
       const status = await look(row)

@@ -369,7 +369,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     await recorded
     if (isSent && recorded) await ledger.delivered(key)
     if (isSent && delivers) await ledger.setUndelivered(delivers, false)
-    if (!isSent && !wasDelivered) await ledger.setUndelivered(key, true)
+    if (!isSent && !wasDelivered) await settlement.markUndelivered(key)
   }
 
   function toErrorCode(error: unknown, requestId: string): PaymentErrorCode {
