@@ -45,9 +45,9 @@ export function cut(text: string, most: number): string {
   return `${kept.trimEnd()}…`
 }
 
-/** Isolates the direction of supplier text, so that it cannot reorder the text around it. */
-export function supplierText(text: string): Html {
-  return html`<bdi dir="auto">${text}</bdi>`
+/** Isolates the direction of supplier text, so that it cannot reorder the text around it. `language` is the tag that its maker gave. */
+export function supplierText(text: string, language?: string): Html {
+  return html`<bdi dir="auto" ${language !== undefined && html` lang="${language}"`}>${text}</bdi>`
 }
 
 /** Writes an address, hash or number, which runs left to right in every language. */

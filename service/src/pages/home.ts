@@ -94,7 +94,7 @@ function commonCards(context: PageContext, view: NonNullable<ClassView['product'
     words !== null &&
     html`<section class="card product" aria-labelledby="product">
       <h2 id="product">${fill(product.about, places)}</h2>
-      ${makerFrame(context, places, words, details.language)}
+      ${makerFrame(context, places, words)}
     </section>`
   }
   ${careCard(context, { details }, places)} ${jsonBlock('information', 'application/ld+json', information)}`

@@ -19,9 +19,8 @@ export function recallCard(context: PageContext, { details, reports }: ItemView,
     ${makerFrame(
       context,
       places,
-      html`<p class="lines">${supplierText(recall.text)}</p>
+      html`<p class="lines">${supplierText(recall.text, details?.language)}</p>
         ${recall.url !== undefined && html`<p>${makerLink(recall.url)}</p>`}`,
-      details?.language,
     )}
   </section>`
 }
@@ -42,8 +41,7 @@ export function aboutCard(
     ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
     ${metadata === 'unread' && html`<p class="lead">${texts.unreadText}</p>`}
     ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
-    ${words !== null && makerFrame(context, places, words, details?.language)}
-    ${numbersOf(context, item, verdict.token_id)}
+    ${words !== null && makerFrame(context, places, words)} ${numbersOf(context, item, verdict.token_id)}
   </section>`
 }
 
@@ -62,25 +60,26 @@ const longestDescription = 1_500
 /** The maker's fields, to stand in a frame; null without any. */
 export function makerWords(
   context: PageContext,
-  { product, country }: Pick<ItemView, 'product' | 'country'>,
+  { product, country, details = null }: Pick<ItemView, 'product' | 'country'> & Partial<Pick<ItemView, 'details'>>,
   picture: Html | false,
 ): Html | null {
   const texts = textsIn(context).product
+  const words = (text: string) => supplierText(text, details?.language)
   const { name, brand, sku, size, origin, image, description } = product
   const facts = [
-    row(texts.brand, brand && supplierText(brand)),
-    row(texts.model, sku && supplierText(sku)),
-    row(texts.size, size && supplierText(size)),
-    row(texts.origin, origin && originText(context, origin, country)),
+    row(texts.brand, brand && words(brand)),
+    row(texts.model, sku && words(sku)),
+    row(texts.size, size && words(size)),
+    row(texts.origin, origin && html`${words(origin)}${meaningOf(context, origin, country)}`),
     row(texts.picture, image && pictureLink(texts.pictureLink, image)),
   ].filter((one) => one !== undefined)
-  const words = [
+  const parts = [
     picture,
-    name !== undefined && html`<p class="name">${supplierText(name)}</p>`,
-    description !== undefined && html`<p class="lines">${supplierText(cut(description, longestDescription))}</p>`,
+    name !== undefined && html`<p class="name">${words(name)}</p>`,
+    description !== undefined && html`<p class="lines">${words(cut(description, longestDescription))}</p>`,
     facts.length > 0 && html`<dl class="facts2">${facts}</dl>`,
   ].filter((one) => one !== false)
-  return words.length === 0 ? null : html`${words}`
+  return parts.length === 0 ? null : html`${parts}`
 }
 
 /** The picture, or else the drawing, of a product as its maker supplied it. */
@@ -94,14 +93,15 @@ export function makerPicture(context: PageContext, details: ItemView['details'],
 export function careCard(context: PageContext, { details }: Pick<ItemView, 'details'>, places: Places): Html | false {
   const { product } = textsIn(context)
   if (details === null) return false
-  const { care = [], repair, recycling, materials = [] } = details
+  const { care = [], repair, recycling, materials = [], language } = details
+  const words = (text: string) => supplierText(text, language)
   const guidance = (one: typeof repair): Html | false =>
     one !== undefined &&
     (one.text !== undefined || one.url !== undefined) &&
-    html`${one.text !== undefined && html`<p class="lines">${supplierText(one.text)}</p>`}
+    html`${one.text !== undefined && html`<p class="lines">${words(one.text)}</p>`}
     ${one.url !== undefined && html`<p>${makerLink(one.url)}</p>`}`
   const parts: readonly (readonly [IconName, string, string, Html | false])[] = [
-    ['drop', product.care, product.careWhat, care.length > 0 && list(care.map((line) => supplierText(line)))],
+    ['drop', product.care, product.careWhat, care.length > 0 && list(care.map(words))],
     ['wrench', product.repair, product.repairWhat, guidance(repair)],
     ['loop', product.recycling, product.recyclingWhat, guidance(recycling)],
     [
@@ -112,7 +112,7 @@ export function careCard(context: PageContext, { details }: Pick<ItemView, 'deta
         list(
           materials.map(({ name, percent, country }) => {
             const place = country === undefined ? undefined : countryName(context.language, country)
-            return html`${supplierText(name)}${percent !== undefined && ` ${formatPercent(context.language, Number(percent))}`}${place !== undefined && ` (${place})`}`
+            return html`${words(name)}${percent !== undefined && ` ${formatPercent(context.language, Number(percent))}`}${place !== undefined && ` (${place})`}`
           }),
         ),
     ],
@@ -125,7 +125,6 @@ export function careCard(context: PageContext, { details }: Pick<ItemView, 'deta
       context,
       places,
       html`<div class="acts">${shown.map(([name, title, what, body]) => fold(name, title, what, body))}</div>`,
-      details.language,
     )}
   </section>`
 }
@@ -136,12 +135,10 @@ function list(lines: readonly Html[]): Html {
   </ul>`
 }
 
-/** Writes the maker's word unchanged, and the country that it names in the visitor's language. */
-function originText(context: PageContext, origin: string, country: string | undefined): Html {
+/** Adds to the maker's word the country that it names, in the visitor's language. */
+function meaningOf(context: PageContext, origin: string, country: string | undefined): Html | false {
   const name = country === undefined ? undefined : countryName(context.language, country)
-  return name === undefined || name === origin
-    ? supplierText(origin)
-    : html`${supplierText(origin)} <span class="meaning">${name}</span>`
+  return name !== undefined && name !== origin && html` <span class="meaning">${name}</span>`
 }
 
 /** The page never loads a picture by address: following the link shows its host the visitor's address and nothing more. */

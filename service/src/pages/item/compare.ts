@@ -23,6 +23,7 @@ export function compareCard(
   const { compare } = textsIn(context)
   const features = view.details?.features ?? []
   if (!hasComparison(view, situation)) return false
+  const words = (text: string) => supplierText(text, view.details?.language)
   const line = (text: string) => html`<li>${fill(text, places)}</li>`
   return html`<section class="card compare" id="compare" aria-labelledby="compare-title">
     <h2 id="compare-title">${compare.title}</h2>
@@ -39,14 +40,13 @@ export function compareCard(
               html`<li class="${picture && 'seen'}">
                 ${picture && pictureElement(picture, { alt: altOf(context, picture, places), look: 'lens' })}
                 <div>
-                  <h3>${supplierText(title)}</h3>
-                  ${text !== undefined && html`<p>${supplierText(text)}</p>`}
+                  <h3>${words(title)}</h3>
+                  ${text !== undefined && html`<p>${words(text)}</p>`}
                 </div>
               </li>`,
           )}
         </ol>`
       }`,
-      view.details?.language,
     )}
     <div class="answers" role="radiogroup" aria-labelledby="compare-title">
       <label

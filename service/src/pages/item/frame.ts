@@ -3,12 +3,11 @@ import { textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import type { Places } from '../verdict/card.ts'
 
-/** `language` is the tag of the maker's texts. */
-export function makerFrame(context: PageContext, { maker }: Places, body: Html, language?: string): Html {
+export function makerFrame(context: PageContext, { maker }: Places, body: Html): Html {
   const label = fill(textsIn(context).product.suppliedBy, { maker: html`<b>${maker}</b>` })
   return html`<div class="maker">
     <p class="tab">${label}</p>
-    <div class="words" ${language !== undefined && html` lang="${language}"`}>${body}</div>
+    <div class="words">${body}</div>
   </div>`
 }
 

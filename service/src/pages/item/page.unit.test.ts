@@ -156,16 +156,16 @@ describe('itemPage', () => {
   })
 
   it('asks for the comparison where the chip proved itself and the record names features', () => {
-    const details = { kind: 'bag', features: [{ title: 'Slanted stitch', text: 'Nine to the inch.' }] } as const
-    const page = itemPage(english, view(3, { details: { ...details, features: [...details.features] } }))
+    const features = [{ title: 'Slanted stitch', text: 'Nine to the inch.' }]
+    const page = itemPage(english, view(3, { details: { kind: 'bag', language: 'it', features } }))
     assert.match(page, /<a href="#compare">Compare this bag yourself\.<\/a>/)
     assert.ok(page.indexOf('Does it look like this?') < page.indexOf('Supplied by <b>the maker</b>, not checked'))
-    assert.ok(page.includes('<bdi dir="auto">Slanted stitch</bdi>'))
+    assert.match(page, /<bdi dir="auto" +lang="it">Slanted stitch<\/bdi>/)
     assert.match(page, /id="looks-no"[^]*Do not pay, and do not accept it\./)
     for (const other of [
       view(3),
-      view(5, { details: { features: [...details.features] } }),
-      view(3, { tap: { kind: 'replayed' }, details: { features: [...details.features] } }),
+      view(5, { details: { features } }),
+      view(3, { tap: { kind: 'replayed' }, details: { features } }),
     ])
       assert.ok(!itemPage(english, other).includes('id="compare"'))
   })
