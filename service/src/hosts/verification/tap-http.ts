@@ -20,7 +20,7 @@ const purposeHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /** Robots by the names in their User-Agent. iMessage names itself as those of Facebook and X. People in their apps have others. */
 const previewRobots =
-  /WhatsApp\/|Slackbot|Slack-ImgProxy|Twitterbot|facebookexternalhit|Facebot|Discordbot|TelegramBot|LinkedInBot|SkypeUriPreview|Mastodon\/|Iframely|Embedly|redditbot|Pinterestbot|Googlebot|Google-PageRenderer|bingbot|BingPreview|Applebot/i
+  /WhatsApp\/|Slackbot|Slack-ImgProxy|Twitterbot|facebookexternalhit|Facebot|meta-external(?:agent|fetcher)\/|Snap URL Preview|Bluesky Cardyb|Discordbot|TelegramBot|LinkedInBot|SkypeUriPreview|Mastodon\/|Iframely|Embedly|redditbot|Pinterestbot|Googlebot|Google-PageRenderer|bingbot|BingPreview|Applebot/i
 
 /** Reads the bind tokens and that of TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
 export function getTapTokens(

@@ -95,7 +95,6 @@ function addressOf(key) {
   return `0x${bytesToHex(keccak(secp256k1.getPublicKey(key, false).subarray(1)).subarray(12))}`
 }
 
-/** Signs as wallets do: r, s in the lower half, v 27 or 28. */
 /** Throws for a member that is missing, or of a type that the registry has not. The digest would be that of other data. */
 function assertSignable({ types, primaryType, message }) {
   for (const { name, type } of types[primaryType])
@@ -103,6 +102,7 @@ function assertSignable({ types, primaryType, message }) {
       throw new TypeError(`The member ${name} of type ${type} is not one of the registry.`)
 }
 
+/** Signs as wallets do: r, s in the lower half, v 27 or 28. */
 function sign(key, digest) {
   const [recovery, ...signature] = secp256k1.sign(digest, key, { prehash: false, format: 'recovered' })
   return `0x${bytesToHex(Uint8Array.from(signature))}${(27 + recovery).toString(16)}`
