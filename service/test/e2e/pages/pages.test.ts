@@ -350,7 +350,7 @@ describe('the paths of the pages', () => {
         'content-encoding',
       )
     const style = /\/assets\/\w+\/page\.css/.exec(await (await world.get(path)).text())?.[0] ?? ''
-    for (const target of [path, '/', style, '/docs', `/api/product${path}`])
+    for (const target of [path, '/', style, '/docs', `/api/product${path}`, '/check', '/bulk', '/llms-full.txt'])
       assert.equal(await codingOf(target), 'br', target)
     for (const [target, headers] of [
       [`${path}?${await world.tap('satchel')}`],
