@@ -9,6 +9,7 @@ import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
 import { openChipList } from '../../../src/cli/tag/write/chip-list.ts'
 import { writeTags } from '../../../src/cli/tag/write/write.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
+import { createKeyRing } from '../../../src/tap/keys/batch.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { createChip, type Chip } from '../../support/tap/chip.ts'
 import { readerWith } from '../../support/tap/reader.ts'
@@ -23,7 +24,8 @@ describe('touchstone tag write', () => {
   let session: Session
   before(async () => {
     world = await startWorld()
-    for (const id of ['b', 'other', 'closing']) await commandsOf(world)(`tag batch create ${id}`)
+    for (const id of ['b', 'other', 'closing', 'changing', 'later --epoch 258'])
+      await commandsOf(world)(`tag batch create ${id}`)
     session = sessionWith(() => {})
   })
   after(() => world.end())
@@ -70,6 +72,62 @@ describe('touchstone tag write', () => {
     )
     await assert.rejects(writing, /^Error: Batch closing is not active: make new tags in another batch\.$/)
     assert.deepEqual([isBlank(first), isBlank(next)], [false, true])
+  })
+
+  it('leaves the next chip blank once another machine has changed the keys of the batch', async () => {
+    const [first, next] = [createChip({ uid: newUid() }), createChip({ uid: newUid() })]
+    const { tags, tagKeys } = world.components
+    const importTag: typeof tags.importTag = async (row) => {
+      await tags.putBatch({ id: 'changing', epoch: 0, settings: { macInput: 'empty', keys: 'others' } })
+      await tagKeys.reload()
+      return tags.importTag(row)
+    }
+    const writing = writeTags(
+      sessionWith(() => {}, { ...tags, importTag }),
+      { host, batch: 'changing', count: 2 },
+      readerWith([{ chip: first }, { chip: next }]),
+    )
+    await assert.rejects(writing, /^Error: The keys of batch changing in this data folder are not the newest:/)
+    assert.deepEqual([isBlank(first), isBlank(next)], [false, true])
+  })
+
+  it('registers no chip whose address the verifier does not take for one of the batch', async () => {
+    const uid = newUid()
+    const chip = createChip({ uid })
+    const { tagKeys, tags } = world.components
+    const others = tagKeys.keys.candidates().map((batch) => ({ ...batch, id: `not-${batch.id}` }))
+    const heard: string[] = []
+    const ended = sessionWith((line) => heard.push(line) > 0 && line.startsWith('Chip '))
+    const store = { ...ended.store, tagKeys: { ...tagKeys, keys: createKeyRing(others) } }
+    assert.equal(await writeTags({ ...ended, store }, { host, batch: 'b' }, readerWith([{ chip }])), 1)
+    assert.match(heard.join('\n'), new RegExp(`^Chip ${toHex(uid)} was written but does not verify; .*tag doctor`, 'm'))
+    assert.deepEqual([await tags.tagOfUid(uid), await journals()], [undefined, [`${toHex(uid)}.json`]])
+    assert.equal(await writeTags(session, { host, batch: 'b' }, readerWith([{ chip }])), 0)
+  })
+
+  it('writes all chips of a file, no more than it has, with the version of their epoch', async () => {
+    const chips = await chipsOfFile('all.csv', 3)
+    const heard: string[] = []
+    const write = (count: number | undefined, ...some: typeof chips) =>
+      writeTags(
+        sessionWith((line) => void heard.push(line)),
+        { host, batch: 'later', from: path('all.csv'), ...(count !== undefined && { count }) },
+        readerWith(some),
+      )
+    assert.equal(await write(1, ...chips.slice(0, 1)), 0)
+    assert.equal(await write(undefined, ...chips.slice(1)), 0)
+    assert.equal(heard.at(-2), '2 of 2 tags written.')
+    for (const { chip } of chips) assert.deepEqual(chip.versions(), [2, 2, 2, 2, 2])
+    const [more] = await chipsOfFile('more.csv', 1)
+    const from = path('more.csv')
+    assert.equal(await writeTags(session, { host, batch: 'b', from, count: 2 }, readerWith([more ?? assert.fail()])), 0)
+  })
+
+  it('ends when it is stopped while it waits for a chip, and closes the reader', async () => {
+    const pcsc = readerWith([])
+    const stopped = sessionWith((line) => line === 'Reader: ACS')
+    assert.equal(await writeTags(stopped, { host, batch: 'b' }, pcsc), 1)
+    assert.equal(pcsc.isOpen(), false)
   })
 
   it('leaves a chip blank that is registered in another batch, or in a later life', async () => {

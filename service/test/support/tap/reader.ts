@@ -11,15 +11,18 @@ import type { Chip } from './chip.ts'
 export function readerWith(
   chips: readonly { chip: Chip; tornAt?: number; liftedAt?: number }[],
 ): PcscPackage & { readonly isOpen: () => boolean } {
-  let isOpen = false
+  let opened = 0
+  const close = () => void opened--
   class NFC extends EventEmitter {
+    readonly close = close
     constructor() {
       super()
+      opened++
       const reader = Object.assign(new EventEmitter(), {
         autoProcessing: true,
         reader: { name: 'ACS' },
         transmit,
-        close: () => (isOpen = false),
+        close,
       })
       let at = -1
       let sent = 0
@@ -27,24 +30,28 @@ export function readerWith(
         const { chip, tornAt = Infinity, liftedAt } = chips[at] ?? assert.fail('no chip is there')
         const isTorn = sent++ >= tornAt
         if (isTorn || sent === liftedAt || command.toString('hex') === '00b0008080') setImmediate(next)
-        if (isTorn) throw new Error('SCardTransmit error: Transaction failed.')
+        if (isTorn) {
+          const error = new Error('SCardTransmit error: Transaction failed.')
+          setImmediate(() => reader.emit('error', error))
+          throw error
+        }
         return Buffer.from(chip.transmit(Uint8Array.from(command)))
       }
       function next(): void {
         if (at >= 0) reader.emit('card.off')
         if (++at >= chips.length) return
         sent = 0
+        assert.equal(reader.autoProcessing, false, 'or nfc-pcsc itself sends commands to the chip')
         reader.emit('card', { standard: 'TAG_ISO_14443_4' })
       }
       setImmediate(() => {
-        isOpen = true
+        opened++
         this.emit('reader', reader)
         next()
       })
     }
-    close() {}
   }
-  return { NFC: NFC as unknown as PcscPackage['NFC'], isOpen: () => isOpen }
+  return { NFC: NFC as unknown as PcscPackage['NFC'], isOpen: () => opened > 0 }
 }
 
 /** Reads file 02 as a phone does. */

@@ -141,6 +141,7 @@ async function createWriter(session: Session, options: Options, list: ChipList |
     if (template === undefined) throw new ChipError(`Chip ${name} is not in the file: put it aside.`)
     if (list?.isWritten(name) === true) throw new ChipError(`Chip ${name} was written before: put the next one.`)
     await assertActive(session, batchId)
+    await getBatch(store, batchId) // its keys may be others by now
     const known = await tags.tagOfUid(uid)
     if (known !== undefined && registrationRefusal(known, { epoch: batch.epoch, batchId }) !== null)
       throw new ChipError(
