@@ -4,8 +4,9 @@ import { connect, createServer, type Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 
 /**
- * Answers on a port of 127.0.0.1 as the server of `url` does, or as those of several in turn. Disposing of it cuts every connection. `before` holds each piece that a
- * client sends until it resolves, `after` each piece of an answer; where one rejects, that connection is cut.
+ * Answers on a port of 127.0.0.1 as the server of `url` does, or as several servers in turn. Disposing of it cuts every
+ * connection. `before` holds each piece that a client sends until it resolves, `after` each piece of an answer; where one
+ * rejects, that connection is cut.
  */
 export async function answerAs(
   url: string | readonly string[],
