@@ -121,14 +121,7 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
 }
 
 export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<readonly CheckFinding[]> {
-  if (redisUrl === null) return []
-  if (store !== 'redis')
-    return [
-      warning(
-        `REDIS_URL has no effect with RATE_LIMIT_STORE=${store}.`,
-        'Set RATE_LIMIT_STORE=redis, or remove REDIS_URL.',
-      ),
-    ]
+  if (redisUrl === null || store !== 'redis') return []
   const isThere = await isAccepting(redisUrl)
   const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
   if (!isThere) return [wrong('Nothing accepts connections under REDIS_URL.', remedy)]
