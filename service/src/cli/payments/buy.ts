@@ -66,7 +66,8 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
     retryMs,
   )
   if (paid.status === 200) return { answer: paid.body, terms }
-  if (codeOf(paid) === 'nonce_already_used') throw unknownOutcome(paid) // the nonce is new, so that this payment has used it
+  // The nonce was new, so that this payment has used it.
+  if (codeOf(paid) === 'nonce_already_used') throw unknownOutcome(paid)
   if (earlier !== undefined && codeOf(paid) === 'authorization_expired')
     throw new Error(
       `Nothing was bought: the payment expired while ${url.origin} did not take it. ${formatAnswer(earlier)}`,

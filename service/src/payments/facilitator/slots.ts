@@ -136,7 +136,7 @@ export function createNonceSlots(
       )
     },
 
-    /** Returns the newest transactions that count as lost, of two hours. Older ones are among them that have paid. */
+    /** Returns the newest transactions that count as lost: those of the last two hours, and older ones that have paid. */
     lostLately: (): Promise<Slot[]> =>
       select(`state = 'lost' and (sent_at > statement_timestamp() - interval '2 hours' or exists (select from payment p
         where p.state = 'done' and p.settled_at is not null and p.tx_hash = any(s.hashes))) order by sent_at desc limit 100`),
