@@ -2,6 +2,7 @@
  * The items of tokens (spec §4.5, §4.6). A token has at most one GTIN and serial, and a GTIN and serial name one token. An item may be
  * registered as soon as its token is minted, before it carries a tag. The constraints of the table enforce this.
  */
+import { numbers, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
 
@@ -60,9 +61,24 @@ export function itemStore(sql: Sql) {
 
     itemOfToken,
 
+    /** Returns the items of those tokens that have one. */
+    async itemsOfTokens(tokenIds: readonly bigint[]): Promise<ReadonlyMap<bigint, ItemKey>> {
+      const rows = await sql.query<ItemKey & { token_id: string }>(itemsStatement, [numbers(tokenIds)])
+      return new Map(rows.map(({ token_id, gtin, serial }) => [BigInt(token_id), { gtin, serial }]))
+    },
+
     async tokenOfItem({ gtin, serial }: ItemKey): Promise<bigint | null> {
       const [row] = await sql.query<{ token_id: string }>(tokenStatement, [gtin, serial])
       return row === undefined ? null : BigInt(row.token_id)
+    },
+
+    /** Returns the tokens of items, in their order; null for none. */
+    async tokensOfItems(keys: readonly ItemKey[]): Promise<readonly (bigint | null)[]> {
+      const nameOf = ({ gtin, serial }: ItemKey) => `${gtin} ${serial}`
+      const values = [texts(keys.map(({ gtin }) => gtin)), texts(keys.map(({ serial }) => serial))]
+      const rows = await sql.query<ItemKey & { token_id: string }>(tokensStatement, values)
+      const tokens = new Map(rows.map((row) => [nameOf(row), BigInt(row.token_id)]))
+      return keys.map((key) => tokens.get(nameOf(key)) ?? null)
     },
 
     /** Returns up to `most` items with this serial, of every class: a serial is unique only below its GTIN. */
@@ -93,4 +109,7 @@ function rejected(because: ItemRefusal): Registration {
 
 const registerStatement = 'select register_item($1::numeric, $2, $3, false) as created'
 const tokenStatement = 'select token_id from token_of_item where gtin = $1 and serial = $2'
+const itemsStatement = 'select token_id, gtin, serial from item where token_id = any($1::numeric[])'
+const tokensStatement = `select gtin, serial, token_id from token_of_item
+  where serial = any($2::text[]) and (gtin, serial) in (select * from unnest($1::text[], $2::text[]))`
 const serialStatement = 'select gtin, token_id from token_of_item where serial = $1 order by gtin limit $2::int'

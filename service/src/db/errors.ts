@@ -1,4 +1,4 @@
-import { databaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
+import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 
 /** Returns the SQLSTATE of an error of the database, or '' for any other error. */
 export function sqlState(error: unknown): string {
@@ -27,6 +27,11 @@ export function isLockTimeout(error: unknown): boolean {
 /** The database ended this transaction to end a deadlock. Nothing of it stays, so that it can be repeated. */
 export function isDeadlock(error: unknown): boolean {
   return hasState(error, '40P01')
+}
+
+/** One row of a statement may have caused this error. A lock that was not given in time is that of one row. */
+export function isOfOneRow(error: unknown): boolean {
+  return !isDatabaseUnavailable(error) || isLockTimeout(error)
 }
 
 /** Creates the error of a lock that was not given in time. */

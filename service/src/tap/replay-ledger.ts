@@ -7,11 +7,11 @@ import { LRUCache } from 'lru-cache'
 import { bytes, numbers, texts } from '../db/columns.ts'
 import { startOfRetention } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
-import { isLockTimeout } from '../db/errors.ts'
+import { isOfOneRow } from '../db/errors.ts'
 import { createAgeClock } from '../lib/async/age-clock.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { eachConcurrently } from '../lib/async/concurrency.ts'
-import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
+import { ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import { pruneLogStatements } from './log/recorder.ts'
 
@@ -67,8 +67,7 @@ const grouping = {
   maxItems: 32,
   concurrency: 2,
   overlapAfterMs: 10,
-  // A lock that was not given in time is that of one tag.
-  isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) || isLockTimeout(error),
+  isOfOneItem: isOfOneRow,
 }
 
 /** `time` is that of a test. `consume`: the tap counts, if it was never used. A `product` is announced with it. */

@@ -5,7 +5,8 @@ import { describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
 import { auditHead, readAudit } from '../db/audit.ts'
 import { itemStore } from '../assets/items.ts'
-import { mayBind, registerBound, type TagRow, tagStore } from './tag-registry.ts'
+import { mayBind, registerBound } from './binding.ts'
+import { type TagRow, tagStore } from './tag-registry.ts'
 import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { useOpened } from '../../test/support/opened.ts'
@@ -30,8 +31,67 @@ for (const { name, open, skip } of testDatabases()) {
       const expected = { ...known, isRegistered: true, lastCounter: 5, baselineCounter: 5 }
       assert.deepEqual(await tags.tagOfUid(uid), expected)
       assert.deepEqual(await tags.tagOfToken(tokenId), expected)
-      assert.deepEqual(await tags.tagOfItem(gtin, serial), expected)
+      assert.deepEqual(await tags.tagsOfItems([{ gtin, serial }]), [expected])
       assert.equal(await tags.tagOfUid(new Uint8Array(7)), undefined)
+    })
+
+    it('finds many tags at once as it finds each', async () => {
+      const [whole, moved, plain, unknown] = [newRow(), newRow(), newRow(), newRow()]
+      const { uid, tokenId = 0n, gtin = '', serial = '' } = moved
+      for (const row of [whole, moved, { ...moved, epoch: 2 }, { uid: plain.uid, epoch: 0, batchId: 'a' }])
+        assert.equal((await tags.importTag(row)).outcome, 'registered')
+      const { uid: ofRevoked } = newRow()
+      await tags.putBatch({ id: 'tapped', epoch: 3, settings: {}, status: 'revoked' })
+      const add = `insert into tag (uid, epoch, batch_id, last_counter) values ($1, 3, 'tapped', 1)`
+      for (const tapped of [ofRevoked, uid]) await database.query(add, [tapped])
+      const uids = [unknown.uid, uid, plain.uid, ofRevoked, whole.uid, uid]
+      const each = await Promise.all(uids.map((one) => tags.tagOfUid(one)))
+      assert.deepEqual(
+        each.map((tag) => tag?.epoch),
+        [undefined, 2, 0, undefined, 0, 2],
+      )
+      assert.deepEqual(await tags.tagsOfUids(uids), each)
+      assert.deepEqual(await tags.tagsOfTokens([unknown.tokenId, tokenId, undefined, whole.tokenId]), [
+        undefined,
+        each[1],
+        undefined,
+        each[4],
+      ])
+      const ofWhole = { gtin, serial: whole.serial ?? '' }
+      const strange = { gtin, serial: 'a b,"c"\\' }
+      const ofOther = { ...ofWhole, gtin: '00000000000000' }
+      assert.deepEqual(await tags.tagsOfItems([{ gtin, serial }, undefined, strange, ofOther, ofWhole]), [
+        each[1],
+        undefined,
+        undefined,
+        undefined,
+        each[4],
+      ])
+      assert.deepEqual(await tags.tagsOfUids([]), [])
+    })
+
+    it('registers tags that come together by one statement, and each alone where one of them is refused', async () => {
+      let statements = 0
+      const query: Database['query'] = (...call) => {
+        statements += 1
+        return database.query(...call)
+      }
+      const counted = tagStore({ query })
+      const rows = Array.from({ length: 20 }, () => newRow())
+      const registered = { outcome: 'registered', created: true }
+      assert.deepEqual(
+        await Promise.all(rows.map((row) => counted.importTag(row))),
+        rows.map(() => registered),
+      )
+      assert.equal(statements, 1)
+      const [one, other, taken] = [newRow(), newRow(), newRow({ tokenId: rows[0]?.tokenId ?? 0n })]
+      assert.deepEqual(await Promise.all([one, taken, other].map((row) => counted.importTag(row))), [
+        registered,
+        { outcome: 'refused', because: 'token_taken' },
+        registered,
+      ])
+      for (const row of [...rows, one, other]) assert.equal((await tags.tagOfUid(row.uid))?.tokenId, row.tokenId)
+      assert.equal(await tags.tagOfUid(taken.uid), undefined)
     })
 
     it('registers a tag although PostgreSQL ends the first try because of a deadlock', async () => {
@@ -147,7 +207,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await batches.putBatch({ id: 'x', epoch: 1, settings: { macInput: 'picc' } }), true)
       assert.equal(await batches.putBatch({ id: 'x', epoch: 2, settings: {} }), false)
       assert.equal(await batches.setBatchStatus('y', 'revoked'), false)
-      const [batch] = await batches.batches()
+      const batch = (await batches.batches()).find(({ id }) => id === 'x')
       assert.ok(batch)
       const { createdAt, ...rest } = batch
       assert.deepEqual(rest, { id: 'x', epoch: 1, status: 'revoked', settings: { macInput: 'picc' } })

@@ -5,10 +5,11 @@
  */
 import { type Actor, auditText } from '../db/audit.ts'
 import type { Sql } from '../db/database.ts'
-import { instant } from '../db/columns.ts'
-import { isDeadlock } from '../db/errors.ts'
+import { bytes, bytesToHex, instant, numbers, texts } from '../db/columns.ts'
+import { isDeadlock, isOfOneRow } from '../db/errors.ts'
 import { itemStore, itemRefusalOf } from '../assets/items.ts'
 import type { ItemKey } from '../domain/gs1/serial.ts'
+import { createBatcher } from '../lib/async/batch.ts'
 import { retry } from '../lib/async/retry.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
@@ -33,6 +34,9 @@ export type ImportOutcome =
       readonly outcome: 'refused'
       readonly because: 'newer_epoch' | 'other_batch' | 'token_taken' | 'item_taken' | 'not_legal'
     }
+
+/** `newer`: the chip has a higher epoch. `created` is null where another batch has this epoch of the chip. */
+type Registered = { readonly newer: boolean; readonly created: boolean | null }
 
 export type RegisteredTag = Readonly<{
   uid: Uint8Array
@@ -64,14 +68,21 @@ export function tagStore(sql: Sql) {
   const items = itemStore(sql)
 
   async function one(where: string, values: readonly unknown[]): Promise<RegisteredTag | undefined> {
-    const [row] = await sql.query<Omit<RegisteredTag, 'tokenId' | 'gtin' | 'serial'> & { tokenId: string | null }>(
-      `SELECT ${columns} FROM tag WHERE ${where} ORDER BY epoch DESC LIMIT 1`,
-      values,
-    )
-    if (row === undefined) return undefined
-    const item = row.tokenId === null ? null : await items.itemOfToken(BigInt(row.tokenId))
-    const { gtin, serial } = item ?? { gtin: null, serial: null }
-    return { ...row, tokenId: row.tokenId === null ? null : BigInt(row.tokenId), gtin, serial }
+    const statement = `SELECT ${columns} FROM tag WHERE ${where} ORDER BY epoch DESC LIMIT 1`
+    const [row] = await sql.query<StoredTag>(statement, values)
+    return row && toTag(row, row.tokenId === null ? null : await items.itemOfToken(BigInt(row.tokenId)))
+  }
+
+  /** Reads tags with their items, by `nameOf`. */
+  async function many(
+    nameOf: (tag: RegisteredTag) => string,
+    statement: string,
+    values: readonly unknown[],
+  ): Promise<ReadonlyMap<string, RegisteredTag>> {
+    const rows = await sql.query<StoredTag>(statement, values)
+    const found = await items.itemsOfTokens(rows.flatMap(({ tokenId }) => (tokenId === null ? [] : [BigInt(tokenId)])))
+    const tags = rows.map((row) => toTag(row, found.get(BigInt(row.tokenId ?? -1)) ?? null))
+    return new Map(tags.map((tag) => [nameOf(tag), tag]))
   }
 
   /** The tag names its token too, so that a row of one of the two tables alone counts for nothing. */
@@ -82,6 +93,36 @@ export function tagStore(sql: Sql) {
   }
 
   const tagOfUid = (uid: Uint8Array) => one(`uid = $1 AND ${counts}`, [uid])
+
+  async function tagsOfTokens(
+    tokenIds: readonly (bigint | undefined)[],
+  ): Promise<readonly (RegisteredTag | undefined)[]> {
+    const tokens = numbers(tokenIds.filter((tokenId) => tokenId !== undefined))
+    const places = await sql.query<{ tokenId: string; uid: Uint8Array; epoch: number }>(tagsOfTokensStatement, [tokens])
+    const nameOf = ({ tokenId, uid, epoch }: { tokenId: bigint | string | null; uid: Uint8Array; epoch: number }) =>
+      `${tokenId}-${bytesToHex(uid)}-${epoch}`
+    const tags = await many(nameOf, tagsAtStatement, [bytes(places.map(({ uid }) => bytesToHex(uid))), tokens])
+    const found = new Map(places.map((place) => [place.tokenId, tags.get(nameOf(place))]))
+    return tokenIds.map((tokenId) => found.get(String(tokenId)))
+  }
+
+  /** Registrations that come together share a statement and its commit. Where one fails, each is tried alone. */
+  const register = createBatcher<TagRow & { readonly note: string | null }, Registered>({
+    maxItems: 32,
+    concurrency: 4,
+    isOfOneItem: isOfOneRow,
+    run: (rows) =>
+      sql.query<Registered>(importStatement, [
+        bytes(rows.map(({ uid }) => bytesToHex(uid))),
+        numbers(rows.map(({ epoch }) => epoch)),
+        texts(rows.map(({ batchId }) => batchId)),
+        numbers(rows.map(({ baselineCounter = 0 }) => baselineCounter)),
+        numbers(rows.map(({ tokenId = null }) => tokenId)),
+        texts(rows.map(({ gtin = null }) => gtin)),
+        texts(rows.map(({ serial = null }) => serial)),
+        texts(rows.map(({ note }) => note)),
+      ]),
+  })
 
   /** Returns the audit entry of a registration, with what it replaces. A UID is in no entry: they are kept for ever. */
   async function entryOf({ uid, epoch, batchId, tokenId, gtin, serial }: TagRow, by: Actor): Promise<string> {
@@ -99,17 +140,13 @@ export function tagStore(sql: Sql) {
     /** Registers one tag atomically. It is idempotent and never lowers a counter. With `by` it is noted in the audit trail. */
     importTag: async (row: TagRow, by?: Actor): Promise<ImportOutcome> => {
       if (!isLegal(row)) return { outcome: 'refused', because: 'not_legal' }
-      const { uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, serial } = row
-      const values = [uid, epoch, batchId, baselineCounter, tokenId?.toString() ?? null, gtin ?? null, serial ?? null]
+      const { uid, epoch, baselineCounter = 0 } = row
       const note = by === undefined ? null : await entryOf(row, by)
       try {
         // Several lives of one chip that are registered and tapped at once may wait for each other.
-        const [answer] = await retry(
-          () => sql.query<{ newer: boolean; created: boolean | null }>(importStatement, [...values, note]),
-          { pausesMs: [50, 500], isRetryable: isDeadlock },
-        )
-        if (answer?.newer === true) return { outcome: 'refused', because: 'newer_epoch' }
-        const created = answer?.created ?? null
+        const answer = await retry(() => register({ ...row, note }), { pausesMs: [50, 500], isRetryable: isDeadlock })
+        if (answer.newer) return { outcome: 'refused', because: 'newer_epoch' }
+        const { created } = answer
         if (created === null) return { outcome: 'refused', because: 'other_batch' }
         if (!created && baselineCounter > 0) await sql.query(baselineStatement, [uid, epoch, baselineCounter])
         return { outcome: 'registered', created }
@@ -129,9 +166,18 @@ export function tagStore(sql: Sql) {
     lastCounterOf: async (uid: Uint8Array, { id, epoch }: Pick<RegisteredBatch, 'id' | 'epoch'>): Promise<number> =>
       (await sql.query<{ counter: number }>(counterStatement, [uid, epoch, id]))[0]?.counter ?? 0,
     tagOfToken,
-    tagOfItem: async (gtin: string, serial: string): Promise<RegisteredTag | undefined> => {
-      const tokenId = await items.tokenOfItem({ gtin, serial })
-      return tokenId === null ? undefined : tagOfToken(tokenId)
+    /** Returns what `tagOfUid` does for each of many chips, in their order. */
+    tagsOfUids: async (uids: readonly Uint8Array[]): Promise<readonly (RegisteredTag | undefined)[]> => {
+      const names = uids.map(bytesToHex)
+      const tags = await many(({ uid }) => bytesToHex(uid), tagsOfUidsStatement, [bytes(names)])
+      return names.map((name) => tags.get(name))
+    },
+    /** Returns what `tagOfToken` does for each of many tokens, in their order. */
+    tagsOfTokens,
+    /** Returns the tags of the tokens that are registered as these items, in their order. */
+    tagsOfItems: async (keys: readonly (ItemKey | undefined)[]): Promise<readonly (RegisteredTag | undefined)[]> => {
+      const tokens = (await items.tokensOfItems(keys.filter((key) => key !== undefined))).values()
+      return tagsOfTokens(keys.map((key) => (key === undefined ? undefined : (tokens.next().value ?? undefined))))
     },
     /** Returns the UIDs of known tags behind `uid`, in order and at most `limit`; null is the beginning. */
     uidsAfter: async (uid: Uint8Array | null, limit: number): Promise<readonly Uint8Array[]> => {
@@ -200,16 +246,27 @@ const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter
 const counts = `(registered_at IS NOT NULL
   OR NOT EXISTS (SELECT FROM tag_batch b WHERE b.id = tag.batch_id AND b.status = 'revoked'))`
 
+const tagsOfUidsStatement = `SELECT DISTINCT ON (uid) ${columns} FROM tag WHERE uid = ANY($1::bytea[]) AND ${counts} ORDER BY uid, epoch DESC`
+
 const counterStatement = `
 SELECT CASE WHEN batch_id = $3 OR ${counts} THEN last_counter ELSE greatest((former_counters ->> $3)::int,
   (former_counters ->> ('*' || epoch::text))::int, CASE WHEN own_counter IS DISTINCT FROM last_counter THEN last_counter END, 0) END AS counter
 FROM tag WHERE uid = $1 AND epoch = $2`
 
+const tagsOfTokensStatement =
+  'SELECT token_id AS "tokenId", uid, epoch FROM tag_of_token WHERE token_id = ANY($1::numeric[])'
+
+const tagsAtStatement = `SELECT ${columns} FROM tag WHERE uid = ANY($1::bytea[]) AND token_id = ANY($2::numeric[])`
+
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
 
 /** The function writes the tag, its token and its item in one transaction. Each may be on another shard. */
-const importStatement = `WITH done AS MATERIALIZED (SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7))
-SELECT newer, created, CASE WHEN NOT newer AND created IS NOT NULL AND $8::text IS NOT NULL THEN append_audit($8) END FROM done`
+const importStatement = `
+WITH done AS MATERIALIZED (SELECT n, note, d.newer, d.created
+  FROM (SELECT * FROM unnest($1::bytea[], $2::int[], $3::text[], $4::int[], $5::numeric[], $6::text[], $7::text[], $8::text[])
+      WITH ORDINALITY AS g (uid, epoch, batch_id, counter, token, gtin, serial, note, n)
+    ORDER BY uid, epoch) ordered, import_tag(uid, epoch, batch_id, counter, token, gtin, serial) AS d)
+SELECT newer, created, CASE WHEN NOT newer AND created IS NOT NULL AND note IS NOT NULL THEN append_audit(note) END FROM done ORDER BY n`
 
 /** `import_tag` keeps the 0 of a tag that was registered before it was written. */
 const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 AND epoch = $2 AND baseline_counter = 0'
@@ -248,6 +305,17 @@ FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
 const batchStatement = `SELECT id, epoch, status, (${knownSettings})::text AS settings, ${instant('created_at')} AS "createdAt" FROM tag_batch b`
 
+type StoredTag = Omit<RegisteredTag, 'tokenId' | 'gtin' | 'serial'> & { readonly tokenId: string | null }
+
+function toTag({ tokenId, ...row }: StoredTag, item: ItemKey | null): RegisteredTag {
+  return {
+    ...row,
+    tokenId: tokenId === null ? null : BigInt(tokenId),
+    gtin: item?.gtin ?? null,
+    serial: item?.serial ?? null,
+  }
+}
+
 type StoredRow = Omit<RegisteredBatch, 'settings'> & { readonly settings: string }
 
 /** The functions are immutable: Citus takes no others in ON CONFLICT. */
@@ -269,121 +337,7 @@ export function registrationRefusal(
   return known.batchId === batchId ? null : 'other_batch'
 }
 
-/** `uid` has 7 bytes. */
-type Binding = Readonly<{
-  tokenId: bigint
-  uid: Uint8Array
-  batchId: string
-  item: ItemKey | null
-  /** Brands of the key that asks; null: it binds chips of every batch. */
-  brands?: readonly string[] | null
-}>
-
-/**
- * `epoch` is the batch's, under which the tag is registered. `about` says which part of the binding was refused, and `own` that the
- * message names nothing but the asset's own values.
- */
-type BindingAnswer = { readonly ok: true; readonly epoch: number } | BindingRefusal<'batch' | 'tag' | 'item'>
-
-type BindingRefusal<About> = Readonly<{ ok: false; about: About; own: boolean; message: string }>
-
-/** The values of a binding that the contract does not hold. A repeat under the same idempotency key has the same ones. */
-export function bindingTerms({ batchId, item }: Pick<Binding, 'batchId' | 'item'>): string {
-  return JSON.stringify([batchId, item?.gtin ?? null, item?.serial ?? null])
-}
-
-/**
- * Checks whether a tag may be bound to an asset. It runs before the transaction, because a binding on chain is for ever (spec §3, BOUND).
- * `formerBinding` reads the binding under a former commitment, which the contract cannot recognise as the same tag.
- */
-export async function mayBind(
-  tags: Pick<TagStore, 'tagOfUid' | 'tagOfToken' | 'tokenOfItem' | 'batch'>,
-  formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
-  { tokenId, uid, batchId, item, brands = null }: Binding,
-): Promise<BindingAnswer> {
-  const batch = await tags.batch(batchId)
-  if (batch === undefined) return refusedBinding('batch', `There is no batch named ${batchId}.`, true)
-  if (batch.status === 'revoked')
-    return refusedBinding('batch', `Batch ${batchId} is revoked; its tags need another batch.`, true)
-  const known = await tags.tagOfUid(uid)
-  const other = otherRegistration(known, { tokenId, batchId, item })
-  if (other !== null) return other
-  const isRepeat: boolean = isRegisteredWith(known, tokenId)
-  if (brands !== null && !isRepeat) {
-    if (isOfOthers(batch, brands)) return refusedBinding('batch', `Batch ${batchId} is of other brands.`, true)
-    const own = known === undefined ? undefined : await tags.batch(known.batchId)
-    if (own !== undefined && isOfOthers(own, brands)) return refusedBinding('tag', 'This tag is of other brands.')
-  }
-  const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
-  if (elsewhere !== null) return refusedBinding('tag', elsewhere)
-  const itemToken = item === null ? null : await tags.tokenOfItem(item)
-  const onItem = itemToken === null ? undefined : await tags.tagOfToken(itemToken)
-  if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
-    return refusedBinding('item', 'Another tag is registered with this gtin and serial.')
-  if (itemToken !== null && itemToken !== tokenId)
-    return refusedBinding('item', `Asset ${itemToken} is registered with this gtin and serial.`)
-  const former = await formerBinding(uid)
-  if (former !== null && former !== tokenId)
-    return refusedBinding('tag', `This tag is bound to asset ${former} on chain.`)
-  return { ok: true, epoch: batch.epoch }
-}
-
 /** Returns the brands of a batch from its settings; null: keys of any brand may bind its chips. */
 export function batchBrands(settings: unknown): readonly string[] | null {
   return (settings as { readonly brands?: readonly string[] }).brands ?? null
-}
-
-function isOfOthers({ settings }: RegisteredBatch, brands: readonly string[]): boolean {
-  return batchBrands(settings)?.every((brand) => !brands.includes(brand)) === true
-}
-
-/**
- * Registers a tag after it was bound. One that is registered with the asset stays as it is: only `tag import` and `tag write` change a
- * registration. It looks again, because the transaction took its time. `whyNot` may refuse to register.
- */
-export async function registerBound(
-  tags: Pick<TagStore, 'tagOfUid' | 'importTag'>,
-  { tokenId, uid, batchId, item, epoch }: Binding & { readonly epoch: number },
-  by: Actor,
-  whyNot: () => Promise<string | null> = async () => null,
-): Promise<'unchanged' | 'registered' | { readonly refusal: string }> {
-  const known = await tags.tagOfUid(uid)
-  const other = otherRegistration(known, { tokenId, batchId, item })
-  if (other !== null) return { refusal: other.message }
-  if (isRegisteredWith(known, tokenId) && (item === null || known.gtin !== null)) return 'unchanged'
-  const refusal = await whyNot()
-  if (refusal !== null) return { refusal }
-  const registered = await tags.importTag({ uid, epoch, batchId, tokenId, ...item }, by)
-  return registered.outcome === 'registered'
-    ? 'registered'
-    : { refusal: `The tag is bound on chain, but the registry of tags refused it (${registered.because}).` }
-}
-
-/** Returns why a tag that is registered with the asset cannot be bound with these values. An item may come later than its tag. */
-function otherRegistration(
-  known: RegisteredTag | undefined,
-  { tokenId, batchId, item }: Omit<Binding, 'uid'>,
-): BindingRefusal<'batch' | 'item'> | null {
-  if (!isRegisteredWith(known, tokenId)) return null
-  const { gtin, serial } = known
-  if (known.batchId !== batchId)
-    return refusedBinding('batch', `This tag is registered with asset ${tokenId} in batch ${known.batchId}.`, true)
-  if (item === null || gtin === null || (gtin === item.gtin && serial === item.serial)) return null
-  const message = `This tag is registered with asset ${tokenId} as the item ${gtin} ${serial}.`
-  return refusedBinding('item', message, true)
-}
-
-function isRegisteredWith(known: RegisteredTag | undefined, tokenId: bigint): known is RegisteredTag {
-  return known?.isRegistered === true && known.tokenId === tokenId
-}
-
-/** A registered tag stays in its batch. One that is known by its taps alone may be of a batch with a newer epoch. */
-function registeredElsewhere(known: RegisteredTag, tokenId: bigint, batch: RegisteredBatch): string | null {
-  if (known.tokenId !== null && known.tokenId !== tokenId) return `This tag is registered with asset ${known.tokenId}.`
-  const isOther = known.batchId !== batch.id && (known.isRegistered || known.epoch >= batch.epoch)
-  return isOther ? `This tag is registered in batch ${known.batchId}.` : null
-}
-
-function refusedBinding<About>(about: About, message: string, own = false): BindingRefusal<About> {
-  return { ok: false, about, own, message }
 }

@@ -65,11 +65,11 @@ for (const { name, open, skip } of testDatabases()) {
       const tags = tagStore(database)
       await tags.importTag({ uid, epoch: 0, batchId: 'a', tokenId: 31n })
       assert.equal((await tags.tagOfUid(uid))?.serial, 'minted')
-      assert.deepEqual((await tags.tagOfItem(gtin, 'minted'))?.uid, uid)
+      assert.deepEqual((await tags.tagsOfItems([{ gtin, serial: 'minted' }]))[0]?.uid, uid)
       await tags.importTag({ uid, epoch: 0, batchId: 'a', tokenId: 31n, gtin, serial: 'corrected' })
       assert.deepEqual(await items.itemOfToken(31n), { gtin, serial: 'corrected' })
       await tags.importTag({ uid, epoch: 1, batchId: 'a', tokenId: 31n })
-      assert.equal((await tags.tagOfItem(gtin, 'corrected'))?.epoch, 1)
+      assert.equal((await tags.tagsOfItems([{ gtin, serial: 'corrected' }]))[0]?.epoch, 1)
     })
 
     it('have a GTIN exactly when its check digit is right, and a serial exactly of CSET 82', async () => {

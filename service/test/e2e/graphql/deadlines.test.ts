@@ -84,7 +84,7 @@ describe('a mutation that outlasts its time', () => {
     await world.mine()
     const repeated = await world.ask('bindTag', 'txHash', input)
     assert.deepEqual([repeated.success, repeated['txHash']], [true, early['txHash']])
-    const tag = await tags.tagOfItem(item.gtin, item.serialNumber)
+    const [tag] = await tags.tagsOfItems([{ gtin: item.gtin, serial: item.serialNumber }])
     assert.equal(tag?.tokenId, BigInt(String(productId)))
     await impatient.close()
   })

@@ -157,11 +157,14 @@ export const notMined: Stop = { outcome: 'pending', detail: 'The transaction is 
 export const revokedBatch = (id: string): Stop =>
   refused(inColumn('batch', `Batch ${id} is revoked; its tags need another batch.`))
 
-type Tags = Pick<Session['store']['tags'], 'tagOfUid' | 'tagOfItem' | 'tagOfToken'>
+type Tags = Pick<Session['store']['tags'], 'tagsOfUids' | 'tagsOfItems' | 'tagsOfTokens'>
+
+/** The registered tags that a row concerns: that of its chip, of its item and of its asset. */
+type Registered = Readonly<Record<'known' | 'onItem' | 'onToken', RegisteredTag | undefined>>
 
 /**
- * Creates the planner. It plans rows in order, by the batches of that moment, and refuses a tag, asset or item that was in the file
- * before.
+ * Creates the planner. It plans rows in order, by the batches and tags of that moment, and refuses a tag, asset or item that was in the
+ * file before.
  */
 export function createPlanner(tags: Tags) {
   const seen = new Set<string>()
@@ -179,10 +182,20 @@ export function createPlanner(tags: Tags) {
     return null
   }
 
-  return async function plan(read: ParsedRow, batches: ReadonlyMap<string, RegisteredBatch>): Promise<Plan | Stop> {
-    if (!read.ok) return refused(read.reason)
-    const { row } = read
-    const { uid, uidText, batchId, item } = row
+  /** Reads the tags of all rows at once. A statement for each row would take most of the time of an import. */
+  async function readRegistered(rows: readonly ImportRow[]): Promise<readonly Registered[]> {
+    const known = await tags.tagsOfUids(rows.map(({ uid }) => uid))
+    const onItems = await tags.tagsOfItems(rows.map(({ item }) => item))
+    const onTokens = await tags.tagsOfTokens(rows.map((row, at) => tokenOf(row, known[at])))
+    return rows.map((_, at) => ({ known: known[at], onItem: onItems[at], onToken: onTokens[at] }))
+  }
+
+  function planRow(
+    row: ImportRow,
+    { known, onItem, onToken }: Registered,
+    batches: ReadonlyMap<string, RegisteredBatch>,
+  ): Plan | Stop {
+    const { uid, uidText, batchId } = row
     const batch = batches.get(batchId)
     if (batch === undefined)
       return refused(inColumn('batch', `There is no batch named ${batchId}; touchstone tag batch list names all.`))
@@ -192,20 +205,32 @@ export function createPlanner(tags: Tags) {
       return refused(inColumn('epoch', `Batch ${batchId} has epoch ${batch.epoch}; leave the cell empty for it.`))
     const repeated = findRepeated(row)
     if (repeated !== null) return refused(repeated)
-    const known = await tags.tagOfUid(uid)
     const refusal = registrationRefusal(known, { epoch, batchId })
     if (refusal !== null) return refused(refusals[refusal])
-    const onItem = item === undefined ? undefined : await tags.tagOfItem(item.gtin, item.serial)
     if (onItem !== undefined && !sameUid(onItem.uid, uid)) return refused(refusals.item_taken)
-    const tokenId = row.tokenId ?? known?.tokenId ?? undefined
+    const tokenId = tokenOf(row, known)
     if (known !== undefined && known.tokenId !== null && known.tokenId !== tokenId)
       return refused(
         inColumn('tokenId', `This tag is registered with asset ${known.tokenId}; leave the cell empty for it.`),
       )
-    const onToken = tokenId === undefined ? undefined : await tags.tagOfToken(tokenId)
     if (onToken !== undefined && !sameUid(onToken.uid, uid)) return refused(refusals.token_taken)
     return { row, epoch, name: `${uidText}-${epoch}`, known, tokenId }
   }
+
+  return async function plan(
+    read: readonly ParsedRow[],
+    batches: ReadonlyMap<string, RegisteredBatch>,
+  ): Promise<(Plan | Stop)[]> {
+    const registered = (await readRegistered(read.flatMap((one) => (one.ok ? [one.row] : [])))).values()
+    return read.map((one) =>
+      one.ok ? planRow(one.row, registered.next().value as Registered, batches) : refused(one.reason),
+    )
+  }
+}
+
+/** Returns the asset that a row names, or else that of its registered tag. */
+function tokenOf({ tokenId }: ImportRow, known: RegisteredTag | undefined): bigint | undefined {
+  return tokenId ?? known?.tokenId ?? undefined
 }
 
 /**

@@ -31,6 +31,7 @@ import {
 } from './rows.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { retry } from '../../../lib/async/retry.ts'
+import { singleFlight } from '../../../lib/async/single-flight.ts'
 import { ifMissing, ServiceError } from '../../../lib/errors.ts'
 import { parseJsonObject } from '../../../lib/json.ts'
 import { makeFolder } from '../../../lib/private-folder.ts'
@@ -47,8 +48,8 @@ export type RowResult = Readonly<{
   detail: string
 }>
 
-/** Rows in progress at the same time; the chain takes them one by one. */
-const concurrency = 16
+/** Rows in progress at the same time. They share the statements that register them; the chain takes them one by one. */
+const concurrency = { chain: 16, registry: 128 }
 /** Pauses before the retries of a step while the chain is unavailable. */
 const pausesMs = [500, 2_000, 6_000]
 
@@ -56,7 +57,8 @@ const pausesMs = [500, 2_000, 6_000]
 export async function createImporter(session: Session, chain: ImportChain | null, wanted: Wanted) {
   const { store, dataDir, io } = session
   const { tags } = store
-  const planRow = createPlanner(tags)
+  const plan = createPlanner(tags)
+  const batchOf = singleFlight(tags.batch, (id) => id)
   const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
   const mints =
     chain === null || wanted.dryRun
@@ -81,14 +83,12 @@ export async function createImporter(session: Session, chain: ImportChain | null
   }
 
   async function run(rows: readonly ParsedRow[], onRow: (outcome: RowOutcome) => void): Promise<RowResult[]> {
-    const planned: (Plan | Stop)[] = []
     const batches = new Map((await tags.batches()).map((batch) => [batch.id, batch]))
-    for (const row of rows) planned.push(await planRow(row, batches))
-    const plans = await withMinted(await withSameText(await withKnownTokens(planned)))
-    return mapConcurrently(plans, concurrency, async (plan, index) => {
-      const stop = isStop(plan) ? plan : io.signal.aborted ? stopped : await retried(() => finish(plan))
+    const plans = await withMinted(await withSameText(await withKnownTokens(await plan(rows, batches))))
+    return mapConcurrently(plans, chain === null ? concurrency.registry : concurrency.chain, async (one, index) => {
+      const stop = isStop(one) ? one : io.signal.aborted ? stopped : await retried(() => finish(one))
       onRow(stop.outcome)
-      return resultOf(rows[index] as ParsedRow, plan, stop)
+      return resultOf(rows[index] as ParsedRow, one, stop)
     })
   }
 
@@ -158,7 +158,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   async function finish(plan: Plan): Promise<Stop> {
     if (wanted.dryRun) return { outcome: 'ready', detail: `would be ${stepsOf(plan, wanted).join(', ')}` }
     // A binding on chain is for ever, and the batch may have been revoked since the row was planned.
-    if ((await tags.batch(plan.row.batchId))?.status === 'revoked') return revokedBatch(plan.row.batchId)
+    if ((await batchOf(plan.row.batchId))?.status === 'revoked') return revokedBatch(plan.row.batchId)
     const done: string[] = typeof mints?.tokenOf(plan.name) === 'bigint' ? ['minted'] : []
     if (chain !== null && plan.tokenId !== undefined) {
       for (const [isWanted, step] of [
