@@ -20,7 +20,7 @@ export type World = Awaited<ReturnType<typeof startWorld>>
 
 export const noMetadata: Hex = `0x${'0'.repeat(64)}`
 /** The deadlines of the service, but for a machine that does other things too. */
-const deadlines = {
+export const patientDeadlines = {
   attemptTimeoutMs: 15_000,
   readTimeoutMs: 30_000,
   rpcTimeoutMs: 30_000,
@@ -70,7 +70,7 @@ export async function startWorld({
     ...env,
   }
   if (!('DATABASE_URL' in settings)) await copyEmptyPglite(join(dataDir, 'store'))
-  const service = await startService(readConfig(settings), log, { deadlines })
+  const service = await startService(readConfig(settings), log, { deadlines: patientDeadlines })
   const { components: parts } = service
   for (const secret of Object.values(secrets)) keepSecret(secret)
   let writes = 0

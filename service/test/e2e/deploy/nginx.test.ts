@@ -20,7 +20,7 @@ import { eventually } from '../../support/wait.ts'
 import { lifeOf } from '../../support/graphql/life.ts'
 import { demoBatchOf } from '../../support/tap/bound.ts'
 import { testTag } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { patientDeadlines, startWorld, type World } from '../../support/world.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
@@ -46,7 +46,8 @@ describe('nginx in front of two instances', { skip }, () => {
     const starting = startWorld({ env: { DATABASE_URL: database.url, ...limits } })
     world = opened.adopt(await starting, (it) => it.end())
     const silent = createLog(() => {}, 'silent')
-    second = opened.adopt(await startService(readConfig(world.settings), silent), (it) => it.close(200))
+    const deadlines = patientDeadlines
+    second = opened.adopt(await startService(readConfig(world.settings), silent, { deadlines }), (it) => it.close(200))
     graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
     tap = await boundTap()
     port = await freePort()

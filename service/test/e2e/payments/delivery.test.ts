@@ -411,6 +411,7 @@ describe('a connection that breaks before the proof was read', () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
     assert.equal(sold.status, 200)
+    await until(async () => (await world.store.find(keyOf(first)))?.undelivered === false)
     const { ledger, isFinding, find, marks } = holdLedger()
     const slow = await world.open({ ledger })
     await buyAndBreak(slow.url, headerV1(first), isFinding)

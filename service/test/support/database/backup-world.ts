@@ -26,7 +26,7 @@ import { alice, graphqlOf } from '../graphql/client.ts'
 import { lifeOf } from '../graphql/life.ts'
 import { openItems, queryOf } from '../passport/passport.ts'
 import { until } from '../wait.ts'
-import { startWorld, type World } from '../world.ts'
+import { patientDeadlines, startWorld, type World } from '../world.ts'
 
 const list = '{ products(first: 50) { totalCount edges { node { id name verified transfers { id status } } } } }'
 
@@ -98,6 +98,7 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
     const service = await startService(
       readConfig(settings),
       createLog((line) => lines.push(line), 'debug'),
+      { deadlines: patientDeadlines },
     )
     const close = async () => {
       keepLog(lines)

@@ -14,7 +14,7 @@ import { copyEmptyPglite } from '../database/pglite.ts'
 import { testFolder } from '../folder.ts'
 import { demoBatchOf } from '../tap/bound.ts'
 import { parametersOf, testTag, testTemplate } from '../tap/tags.ts'
-import { startWorld, type World } from '../world.ts'
+import { patientDeadlines, startWorld, type World } from '../world.ts'
 import { noWallets } from './wallets.ts'
 
 export type PageWorld = Awaited<ReturnType<typeof startPageWorld>>
@@ -133,13 +133,14 @@ async function openOthers(world: World) {
     }),
   })
   const folder = testFolder()
-  async function start(name: string, env: Record<string, string>) {
+  async function start(name: string, env: Record<string, string>, deadlines = {}) {
     const dataDir = join(folder, name)
     await copyEmptyPglite(join(dataDir, 'store'))
-    return startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env }), silent)
+    const config = readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env })
+    return startService(config, silent, { deadlines })
   }
   const [bare, down] = await Promise.all([
-    start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '', ...noWallets }),
+    start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '', ...noWallets }, patientDeadlines),
     start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
   ])
   const tag = await testTag(await demoBatchOf(down, 'down'))
