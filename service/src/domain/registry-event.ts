@@ -39,6 +39,14 @@ export const eventNames: ReadonlyMap<number, keyof typeof eventKinds> = new Map(
 
 export type EventCode = (typeof eventKinds)[keyof typeof eventKinds]
 
+/** The reports among an asset's flags (spec §3), the gravest first. */
+export const reportNames = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST'] as const
+
+/** Returns the reports of these flags, the gravest first. */
+export function reportsOf(flags: number): (typeof reportNames)[number][] {
+  return reportNames.filter((name) => (flags & assetFlags[name]) !== 0)
+}
+
 /** Names the bits of an asset's flags (spec §3). */
 export function flagNamesOf(flags: number): string[] {
   return Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))

@@ -5,7 +5,7 @@
 import { lifecycleStates, untrustedWarning, verdictChainId, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { chainName } from '../../domain/chain.ts'
-import { eventKinds } from '../../domain/registry-event.ts'
+import { eventKinds, reportNames } from '../../domain/registry-event.ts'
 import type { JsonObject } from '../../lib/json.ts'
 
 /** A token id in an answer: decimal digits without leading zeros (spec §8). */
@@ -142,7 +142,7 @@ export const verifyAssetInput = z.strictObject({
 })
 
 /** Reasons of a flag, the gravest first. */
-export const flagReasons = ['STOLEN_CONFIRMED', 'STOLEN', 'LOST', 'RECALL', 'INVESTIGATION', 'FLAGGED'] as const
+const flagReasons = [...reportNames, 'FLAGGED'] as const
 
 export const checkFlaggedSchema = z
   .strictObject({

@@ -3,7 +3,6 @@
  * Answers are shared between callers and must not be changed. No answer repeats what the caller sent.
  */
 import {
-  assetFlags,
   lifecycleStates,
   parseTokenId,
   type Hex,
@@ -15,6 +14,7 @@ import {
 import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
 import type { VerdictAnswer, Verdicts } from '../../assets/verdicts.ts'
 import { chainName, chainRefOf } from '../../domain/chain.ts'
+import { reportsOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { runningRequestId } from '../../http/request.ts'
 import type { ToolCode } from '../../lib/error-codes.ts'
@@ -22,7 +22,7 @@ import { databaseUnavailable, isChainUnavailable, isDatabaseUnavailable, reasonO
 import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { memoize } from '../../lib/memoize.ts'
-import { flagReasons, type FlagCheck, type LifecycleEvent, type LifecycleHistory } from './schemas.ts'
+import type { FlagCheck, LifecycleEvent, LifecycleHistory } from './schemas.ts'
 
 /** In the order of `tools/list`. */
 export const toolNames = ['verify_asset', 'get_lifecycle_history', 'check_flagged'] as const
@@ -154,9 +154,7 @@ function toFlagCheck({ verdict, flags }: VerdictAnswer): ToolAnswer {
   const { version, token_id, flagged, state, state_code, authentic, chainRef } = verdict
   const { network, audit_status, production_ready } = verdict
   const status = { network, audit_status, production_ready }
-  const bits: Readonly<Record<string, number>> = assetFlags
-  const report = flagReasons.find((reason) => (flags & (bits[reason] ?? 0)) !== 0)
-  const reason = flagged ? (report ?? 'FLAGGED') : null
+  const reason = flagged ? (reportsOf(flags)[0] ?? 'FLAGGED') : null
   return {
     ok: true,
     structured: { version, token_id, flagged, reason, state, state_code, authentic, chainRef, ...status },

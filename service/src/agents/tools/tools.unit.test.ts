@@ -41,7 +41,7 @@ describe('the three tools', () => {
     const flags = structured(await tools.check_flagged({ token_id: '7' }))
     assert.deepEqual([flags['flagged'], flags['authentic'], flags['state']], [true, false, 'CLAIMED'])
     const reasonOf = async (id: string) => structured(await tools.check_flagged({ token_id: id }))['reason']
-    assert.deepEqual(await Promise.all(['4', '5', '7'].map(reasonOf)), [null, 'FLAGGED', 'STOLEN'])
+    assert.deepEqual(await Promise.all(['4', '5', '7', '11'].map(reasonOf)), [null, 'FLAGGED', 'STOLEN', 'RECALL'])
     assert.equal(JSON.stringify(await tools.check_flagged({ token_id: '8' })).includes(marker), false)
   })
 

@@ -3,6 +3,7 @@
  * headline and one sentence for each of the three. Colour is earned: only a chip that has just proved itself is green or blue.
  */
 import type { LifecycleState } from '@touchstone/verdict'
+import { reportNames } from '../../domain/registry-event.ts'
 import type { Texts } from '../languages.ts'
 
 /** A situation without words of its own is a `MixedSituation`. */
@@ -17,8 +18,8 @@ export type Tone = (typeof tones)[number]
 /** The picture: in colour, as a drawing, as a drawing on red, or none. */
 export type Stage = 'proven' | 'record' | 'stop' | 'empty'
 
-/** Kinds of report, most urgent first; REPORTED stands for a flag without a known reason. */
-const reportKinds = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST', 'REPORTED'] as const
+/** Kinds of report, the gravest first; REPORTED stands for a flag without a known reason. */
+const reportKinds = [...reportNames, 'REPORTED'] as const
 export type ReportKind = (typeof reportKinds)[number]
 
 type Look = {

@@ -3,7 +3,6 @@
  * whatever the database or the history cannot supply.
  */
 import {
-  assetFlags,
   type AssetRecord,
   type Hex,
   metadataHashOf,
@@ -21,6 +20,7 @@ import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pa
 import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
 import { signersAt, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { chainId } from '../../../domain/chain.ts'
+import { reportsOf } from '../../../domain/registry-event.ts'
 import type { Opened } from '../../../pages/verdict/card.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
@@ -223,9 +223,7 @@ async function detailsOf(site: ItemSite, hash: Hex | null): Promise<ProductDetai
 
 export function reportedFlags({ flagged }: Verdict, flags: number): readonly ReportKind[] {
   if (!flagged) return []
-  const kinds = (['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST'] as const).filter(
-    (kind) => (flags & assetFlags[kind]) !== 0,
-  )
+  const kinds = reportsOf(flags)
   const isConfirmed = kinds.includes('STOLEN_CONFIRMED')
   const reports = kinds.filter((kind) => kind !== 'STOLEN' || !isConfirmed)
   return reports.length > 0 ? reports : ['REPORTED']
