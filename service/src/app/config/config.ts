@@ -125,15 +125,24 @@ function assertOnePlace({ keys, operator, gateway }: Keys): void {
       )
 }
 
-/** Returns the text of a setting. A secret one may be in the file that NAME_FILE names; the end of its last line does not count. */
+/**
+ * Returns the text of a setting. A secret one may be in the file that NAME_FILE names; the end of its last line does not count. An empty file
+ * is no empty setting: a disk that was full leaves one, and without DATABASE_URL another database would be made.
+ */
 function textOf({ variable, secret }: Setting, env: Environment): string | undefined {
   const file = `${variable}_FILE`
   const path = secret ? (env[file] ?? '') : ''
   if (path === '') return env[variable]
   if ((env[variable] ?? '') !== '')
     throw new ConfigError(`${variable} and ${file} are both set: leave one of them empty.`)
+  const text = readSecretFile(file, path)
+  if (text.trim() === '') throw new ConfigError(`${file} names an empty file: write ${variable} into it.`)
+  return text.replace(/\r?\n$/, '')
+}
+
+function readSecretFile(file: string, path: string): string {
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    return readFileSync(path, 'utf8')
   } catch (error) {
     throw new ConfigError(`${file} names a file that cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }

@@ -313,6 +313,11 @@ describe('the configuration', () => {
       'TAG_KEK and TAG_KEK_FILE are both set: leave one of them empty.',
     )
     refuses({ TAG_KEK_FILE: join(folder, 'none') }, 'TAG_KEK_FILE names a file that cannot be read (ENOENT).')
+    for (const nothing of ['', '\n', ' \r\n']) {
+      writeFileSync(join(folder, 'empty'), nothing)
+      for (const name of ['DATABASE_URL', 'TAG_KEK', 'CHAIN_RPC_URLS'])
+        refuses({ [`${name}_FILE`]: join(folder, 'empty') }, `${name}_FILE names an empty file: write ${name} into it.`)
+    }
     writeFileSync(join(folder, 'wrong'), 'hunter2')
     refuses(
       { TAG_KEK_FILE: join(folder, 'wrong') },
