@@ -18,6 +18,8 @@ type LockOptions = Readonly<{
   timeoutMs?: number
   /** Called every few seconds while a migration waits for its locks. */
   onWaiting?: (name: string, waitedMs: number) => void
+  /** Ends the wait for locks, and begins no further migration. One that has its locks is completed. */
+  signal?: AbortSignal
 }>
 
 type MigrateOptions = LockOptions & Readonly<{ onApplied?: (name: string, milliseconds: number) => void }>
@@ -160,8 +162,10 @@ async function withLocks<T>(
   database: Pick<Database, 'transaction'>,
   name: string,
   work: (sql: Sql) => Promise<T>,
-  { timeoutMs = 120_000, onWaiting }: LockOptions,
+  { timeoutMs = 120_000, onWaiting, signal }: LockOptions,
 ): Promise<T> {
+  const interrupted = () => new Error(`The command was interrupted before ${name}. Repeat it to go on.`)
+  if (signal?.aborted === true) throw interrupted()
   const began = performance.now()
   const waitedMs = () => performance.now() - began
   let reportedMs = -Infinity
@@ -173,6 +177,7 @@ async function withLocks<T>(
     })
   return retry(attempt, {
     pausesMs: randomPauses(),
+    signal,
     isRetryable: (error) => isLocked(error) && waitedMs() <= timeoutMs,
     onRetry() {
       if (waitedMs() - reportedMs <= reportEveryMs) return
@@ -186,6 +191,7 @@ async function withLocks<T>(
         { cause: error },
       )
     if (!isLocked(error)) throw error
+    if (signal?.aborted === true) throw interrupted()
     throw new Error(
       `${name} did not get its locks within ${Math.round(waitedMs() / 1000)} s: another process migrates, or a long transaction holds a table that it changes. Nothing was changed. Look into pg_stat_activity, then run touchstone migrate again.`,
       { cause: error },

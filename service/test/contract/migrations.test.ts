@@ -4,12 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
+import { bareCommandsOf, captureIo, touchstone } from '../support/processes/cli.ts'
 import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { eventually } from '../support/wait.ts'
 import { copyEmptyPglite, openEmptyPglite } from '../support/database/pglite.ts'
 import { testFolder } from '../support/folder.ts'
 import { useOpened } from '../support/opened.ts'
+import { readConfig } from '../../src/app/config/config.ts'
+import { migrateCommand } from '../../src/cli/database/migrate.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { schemaRefusal } from '../../src/db/backup.ts'
 import { holderLock, locks } from '../../src/db/locks.ts'
@@ -175,6 +177,31 @@ describe('a migration beside others', { skip: noPostgres }, () => {
       assert.rejects(undoing(), /^Error: 9001-busy\.sql did not get its locks within \d+ s: .*pg_stat_activity/),
     )
     assert.deepEqual(await database.query('select m from busy'), [{ m: null }])
+  })
+
+  it('is made and taken back no further once the command is interrupted', async () => {
+    const interrupted = (name: string) =>
+      new RegExp(`^Error: The command was interrupted before ${name}\\. Repeat it to go on\\.$`)
+    const add = { name: '9002-more.sql', script: 'alter table busy add column o int;', undo: '' }
+    const stopping = new AbortController()
+    const { signal } = stopping
+    await held(async () => {
+      const waiting = [
+        migrate(database, [add], { signal, timeoutMs: 20_000 }),
+        undoMigration(database, change, { signal, timeoutMs: 20_000 }),
+      ]
+      const ends = Promise.allSettled(waiting)
+      assert.ok(await eventually(isQueued), 'one of them tries')
+      stopping.abort()
+      const reasons = (await ends).map((end) => (end.status === 'rejected' ? String(end.reason) : end.value))
+      assert.match(String(reasons[0]), interrupted(add.name))
+      assert.match(String(reasons[1]), interrupted(change.name))
+    })
+    const config = readConfig({ DATA_DIR: folder, DATABASE_URL: database.url })
+    const session = { io: { ...captureIo(folder).io, signal }, config, running: null }
+    const command = migrateCommand(async (work) => void (await work(session)))
+    await assert.rejects(command.parseAsync([], { from: 'user' }), interrupted(all[0]?.name ?? ''))
+    assert.deepEqual(await database.query('select * from busy'), [{ n: 1, m: null }])
   })
 
   it('of a newer program disturbs neither a start nor touchstone migrate', async () => {

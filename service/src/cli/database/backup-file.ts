@@ -10,6 +10,7 @@ import { type FileHandle, link, open, rename, rm } from 'node:fs/promises'
 import { pipeline as streamPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { CommandError } from '../session/output.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject } from '../../lib/json.ts'
 import { seal, syncFolder, unseal } from '../../lib/sealed/file.ts'
@@ -135,12 +136,13 @@ function createEnvelope({ setting, keys }: BackupKey): { readonly line: Buffer; 
   return { key, line: Buffer.from(`${JSON.stringify({ touchstone: 'backup', format: 2, under: setting, dataKey })}\n`) }
 }
 
-/** `allowUnsealed` also reads a file of format 1, whose checksum shows damage but no forgery. */
-export type ReadOptions = Readonly<{ key: BackupKey | null; allowUnsealed: boolean }>
+/** `allowUnsealed` also reads a file of format 1, whose checksum shows damage but no forgery. `signal` is that of the command. */
+export type ReadOptions = Readonly<{ key: BackupKey | null; allowUnsealed: boolean; signal: AbortSignal }>
 
 /**
  * Yields the lines and returns the counts at the end. Throws ClosedBackup before the first line, and DamagedBackup when the file is
- * incomplete or altered. A line that was yielded from a sealed file is as it was written.
+ * incomplete or altered. Throws a CommandError when the command is interrupted. A line that was yielded from a sealed file is as it was
+ * written.
  */
 export async function* readBackup(path: string, options: ReadOptions): AsyncGenerator<BackupLine, BackupCounts> {
   const hash = createHash('sha256')
@@ -148,6 +150,7 @@ export async function* readBackup(path: string, options: ReadOptions): AsyncGene
   let end: string | null = null
   const { content, format } = await openContent(path, options)
   for await (const bytes of readLines(content)) {
+    assertGoesOn(options.signal)
     const text = bytes.toString()
     if (end !== null) throw new DamagedBackup('There is more after the end.')
     if (text.startsWith('{"end":')) {
@@ -163,6 +166,11 @@ export async function* readBackup(path: string, options: ReadOptions): AsyncGene
   const wanted = JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })
   if (end !== wanted) throw new DamagedBackup(end === null ? 'The end is missing.' : 'The checksum does not match.')
   return count.counts()
+}
+
+/** Throws a CommandError when the command is interrupted: its work is undone, or has changed nothing. */
+export function assertGoesOn({ aborted }: AbortSignal): void {
+  if (aborted) throw new CommandError('The command was interrupted. Nothing was changed.')
 }
 
 function formatLine(line: BackupLine): string {

@@ -109,7 +109,7 @@ this program.`,
       run(async ({ io, config }) => {
         const { json } = self.optsWithGlobals<BackupOptions>() // `backup` takes the option that it has too
         const path = resolve(io.cwd, file)
-        const { head, counts } = await checkBackup(path, config, { ...options, warn: io.err })
+        const { head, counts } = await checkBackup(path, config, { ...options, io })
         if (json === true) return io.out(formatJson({ file: path, ...counts, ...head }))
         io.out(`${formatCounts(counts)}, as they were at ${head.created}: ${path} can be restored.`)
         io.out(`program ${head.program}, chain ${head.chainId}, contract ${head.contract ?? 'none'}`)

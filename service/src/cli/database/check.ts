@@ -10,6 +10,7 @@ import {
   type ReadOptions,
 } from './backup-file.ts'
 import { isDataFile } from './data-files.ts'
+import type { CommandIo } from '../session/control-client.ts'
 import { requireFile } from '../session/files.ts'
 import { CommandError } from '../session/output.ts'
 import type { Config } from '../../app/config/config.ts'
@@ -36,12 +37,12 @@ type Checked = { readonly head: BackupHead; readonly counts: BackupCounts; reado
 export async function checkBackup(
   path: string,
   config: Pick<Config, 'backupKey' | 'chain' | 'tap'>,
-  { unsealed, warn }: UnsealedOption & { readonly warn: (line: string) => void },
+  { unsealed, io }: UnsealedOption & { readonly io: Pick<CommandIo, 'err' | 'signal'> },
 ): Promise<Checked> {
-  const reading = { key: backupKeyOf(config), allowUnsealed: unsealed === true }
+  const reading = { key: backupKeyOf(config), allowUnsealed: unsealed === true, signal: io.signal }
   await requireFile(path)
   const read = await describeDamage(path, () => readWhole(path, reading))
-  if (read.head.format === 1) warn(`Warning: ${path} has no seal. Its checksum shows damage, but not an alteration.`)
+  if (read.head.format === 1) io.err(`Warning: ${path} has no seal. Its checksum shows damage, but not an alteration.`)
   assertFits(read.head, config.chain.contract)
   const refusal = schemaRefusal(read.head, readMigrations())
   if (refusal !== null) throw new CommandError(refusal)

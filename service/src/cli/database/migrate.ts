@@ -140,12 +140,13 @@ async function spread(session: BareSession, database: Database, shards: number |
 
 /** Waits until no other process distributes. One that was killed is noticed by the database when the copy of its table ends. */
 async function holdDistribution({ hold }: Database, io: CommandIo): Promise<HeldLock> {
-  for (let isFirst = true; ; isFirst = false) {
+  for (let isFirst = true; !io.signal.aborted; isFirst = false) {
     const held = await hold(locks.distribution)
     if (held !== null) return held
     if (isFirst) io.err('Another process distributes the tables. Waiting for it …')
-    await sleep(500)
+    await sleep(500, { signal: io.signal })
   }
+  throw new CommandError('The command was interrupted. Nothing was changed.')
 }
 
 function parseShards(text: string): number {
@@ -163,6 +164,7 @@ async function apply(database: Database, wanted: readonly Migration[], io: Comma
   const applied = await migrate(database, wanted, {
     onApplied: (name, ms) => io.out(`${name.padEnd(34)} ${ms.toFixed(0).padStart(6)} ms`),
     onWaiting: waiting(io),
+    signal: io.signal,
   })
   io.out(
     applied.length === 0
@@ -190,7 +192,13 @@ async function undoNewest(
     if (undo === undefined) throw new CommandError(`${newest} cannot be reverted: restore a backup instead.`)
     if (!isSure) throw new CommandError(`${newest}: ${parseLoss(undo)} Repeat the command with --yes to revert it.`)
     if ((await database.query<{ runs: boolean }>(serviceStatement))[0]?.runs === true) throw serviceRuns()
-    if (!(await undoMigration(database, { ...migration, undo }, { onWaiting: waiting(session.io) })))
+    if (
+      !(await undoMigration(
+        database,
+        { ...migration, undo },
+        { onWaiting: waiting(session.io), signal: session.io.signal },
+      ))
+    )
       throw new CommandError('Another process migrates at this moment: check again with touchstone migrate --check.')
     session.io.out(`${newest} is reverted. A start with MIGRATE=on would apply it again.`)
     return 0

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
+import { assertGoesOn, type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
 import { checkBackup, describeDamage, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
 import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
@@ -45,7 +45,7 @@ async function restore(session: BareSession, path: string, { json, ...options }:
     throw new CommandError(
       `A service runs on the data folder ${config.dataDir}. Restore into a new one: set DATA_DIR, and DATABASE_URL if it is PostgreSQL.`,
     )
-  const { head, counts, reading } = await checkBackup(path, config, { ...options, warn: io.err })
+  const { head, counts, reading } = await checkBackup(path, config, { ...options, io })
   await using undo = new AsyncDisposableStack()
   undo.defer(await claimFolder(config.dataDir))
   const staged = stageDataFiles(config.dataDir)
@@ -208,6 +208,7 @@ async function fill(database: Database, { path, head, reading, staged, atLast }:
     await endRestore(sql, heads, known)
     const filled = { trail: await verifyAudit(sql), inForce: await readInForce(sql) }
     const [row] = await sql.query<{ transaction: string }>('select pg_current_xact_id()::text as transaction')
+    assertGoesOn(reading.signal)
     await staged.place()
     atLast({ transaction: row?.transaction ?? '', ...filled })
     return filled

@@ -1,10 +1,11 @@
 /** `touchstone restore` refuses a file whose sum is right and whose lines are none of a backup. */
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { backupCommand } from '../../../src/cli/database/backup.ts'
+import { restoreCommand } from '../../../src/cli/database/restore.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { linesOf, unsealedFile } from '../../support/database/backup-world.ts'
 import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
@@ -42,6 +43,35 @@ describe('a backup', { skip: noPostgres }, () => {
       (await readdir(folder)).filter((name) => name.startsWith('stopped')),
       [],
     )
+  })
+
+  it('is not restored where the command is interrupted, before the first row or at any later one', async () => {
+    const own = settingsOf(from, 'data')
+    const sealed = join(folder, 'kept')
+    assert.equal((await bareCommandsOf(own)('backup', sealed)).exit, 0)
+    const unsealed = join(folder, 'kept-unsealed')
+    await writeFile(unsealed, unsealedFile(await linesOf(sealed, kek)))
+    const config = readConfig(settingsOf(to, 'interrupted'))
+    const interrupted = /^Error: The command was interrupted\. Nothing was changed\.$/
+    for (const [make, argv] of [
+      [restoreCommand, [sealed]],
+      [backupCommand, ['verify', sealed]],
+    ] as const) {
+      const session = { io: { ...captureIo(folder).io, signal: AbortSignal.abort() }, config, running: null }
+      await assert.rejects(
+        make(async (work) => void (await work(session))).parseAsync(argv, { from: 'user' }),
+        interrupted,
+      )
+    }
+    const stopping = new AbortController()
+    const warned = () => stopping.abort() // the whole file is checked by then
+    const session = { io: { ...captureIo(folder).io, err: warned, signal: stopping.signal }, config, running: null }
+    const command = restoreCommand(async (work) => void (await work(session)))
+    await assert.rejects(command.parseAsync([unsealed, '--unsealed'], { from: 'user' }), interrupted)
+    assert.ok(stopping.signal.aborted)
+    assert.ok(!(await readdir(folder)).includes('interrupted'))
+    assert.deepEqual(await to.query(`select from pg_class where relname = 'migration'`), [])
+    await Promise.all([sealed, unsealed].map((path) => rm(path)))
   })
 
   it('whose lines are none of a backup is refused before anything is changed, though its sum is right', async () => {

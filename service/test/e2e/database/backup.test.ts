@@ -91,7 +91,8 @@ describe('a backup', { skip: noPostgres }, () => {
     const { DATA_DIR } = full.world.settings
     await writeFile(join(DATA_DIR, 'keys', 'demo.json'), '{}')
     await writeFile(join(DATA_DIR, 'keys', 'tag-app-keys.json'), '{}')
-    const reading = { key: backupKeyOf(readConfig(full.world.settings)), allowUnsealed: false }
+    const { signal } = new AbortController()
+    const reading = { key: backupKeyOf(readConfig(full.world.settings)), allowUnsealed: false, signal }
     const filesOf = async (name: string, ...options: string[]) => {
       const { exit, err } = await full.run('backup', name, ...options)
       assert.equal(exit, 0, err)
