@@ -13,6 +13,8 @@ import { dumpDatabase } from '../../db/backup.ts'
 import { chainId } from '../../domain/chain.ts'
 import { fileFault } from '../../lib/sealed/file.ts'
 import { programVersion } from '../../lib/version.ts'
+import { issuerKeyFile } from '../../passport/signing/issuer.ts'
+import { tagKeyFile } from '../../tap/keys/store.ts'
 
 export function backupCommand(run: RunBare): Command {
   return defineCommand(
@@ -23,6 +25,7 @@ export function backupCommand(run: RunBare): Command {
 altered or made. It HOLDS SECRETS: sealed tag keys, the keys of issuer and attestations, all payments and owners; its mode is 0600.
 TAG_KEK, TAG_PEPPER and other keys of the environment are not in it, nor the secrets that npm start made in keys/demo.json. The file
 station.keys is in it only with --with-station-keys: a verifier never needs it.
+With PostgreSQL it runs anywhere; DATA_DIR names the folder with the keys of the service, and a warning says what is missing there.
 An embedded database serves nothing else while it is read: several seconds for 100,000 rows.`,
       examples: ['touchstone backup touchstone.backup', 'touchstone backup verify touchstone.backup'],
     },
@@ -45,11 +48,15 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   if (key === null)
     throw new CommandError('A backup is sealed under a key: set BACKUP_KEY. Make one with: openssl rand -hex 32')
   if (session.running === null) await assertDataFolder(config)
+  const files = new Set<string>()
   const counts = await withDatabase(session, (database) =>
     writeBackup(path, key, async (write) => {
       await dumpDatabase(database, createDump(write, session))
       // Files come after the rows. A key without a row is harmless; a row without a key is not.
-      for await (const part of readDataFiles(config.dataDir, { withStation })) await write({ kind: 'file', part })
+      for await (const part of readDataFiles(config.dataDir, { withStation })) {
+        files.add(part.file)
+        await write({ kind: 'file', part })
+      }
     }),
   ).catch((error: unknown) => {
     if (!(error instanceof UnwrittenBackup)) throw error
@@ -60,8 +67,19 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   })
   io.out(json === true ? formatJson({ file: path, ...counts }) : `${formatCounts(counts)}: ${path}`)
   const left = withStation ? 'TAG_KEK, STATION_KEK and TAG_PEPPER are' : 'TAG_KEK, TAG_PEPPER and station.keys are'
+  for (const [table, name] of keyFiles)
+    if ((counts.rows[table] ?? 0) > 0 && !files.has(name))
+      io.err(
+        `Warning: ${name} is not in the backup, because ${config.dataDir} does not have it. The database needs it: name the data folder of the service in DATA_DIR, and back up again.`,
+      )
   io.err(`The file holds secrets, sealed under ${key.setting}: keep that key elsewhere. ${left} not in it.`)
 }
+
+/** The tables whose rows are of no use without keys, and the file of these keys. */
+const keyFiles = [
+  ['tag_batch', tagKeyFile('keys')],
+  ['issuer_key', issuerKeyFile('keys')],
+] as const
 
 function taken(path: string): CommandError {
   return new CommandError(`${path} exists. A backup is never written over another one: name a new file.`)

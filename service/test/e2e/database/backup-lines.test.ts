@@ -119,4 +119,27 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.deepEqual(Object.keys(restored), ['rows', 'files', 'created', 'inForce'])
     assert.equal(await readFile(join(folder, 'restored', 'keys', 'empty.json'), 'utf8'), '')
   })
+  it('names the keys that its database needs and its data folder lacks', async () => {
+    await from.exec(`insert into tag_batch (id, epoch) values ('spring', 0);
+      insert into issuer_key (id, public_key) values ('key-1', 'x')`)
+    const folderOf = (name: string) => settingsOf(from, name).DATA_DIR
+    const warnings = async (name: string) => {
+      const { exit, err } = await bareCommandsOf(settingsOf(from, name))('backup', join(folder, `${name}.backup`))
+      assert.equal(exit, 0, err)
+      return err.split('\n').filter((line) => line.startsWith('Warning: '))
+    }
+    const lacks = (file: string, name: string) =>
+      `Warning: ${file} is not in the backup, because ${folderOf(name)} does not have it. The database needs it: name the data folder of the service in DATA_DIR, and back up again.`
+    const keyFiles = ['keys/tag-keys.json', 'keys/issuer.jwks.json'] as const
+    assert.deepEqual(
+      await warnings('elsewhere'),
+      keyFiles.map((file) => lacks(file, 'elsewhere')),
+    )
+    await mkdir(join(folderOf('half'), 'keys'), { recursive: true, mode: 0o700 })
+    await writeFile(join(folderOf('half'), keyFiles[0]), '{}')
+    assert.deepEqual(await warnings('half'), [lacks(keyFiles[1], 'half')])
+    await writeFile(join(folderOf('half'), keyFiles[1]), '{}')
+    await rm(join(folder, 'half.backup'))
+    assert.deepEqual(await warnings('half'), [])
+  })
 })
