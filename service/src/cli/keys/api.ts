@@ -1,10 +1,12 @@
 /** `touchstone key …`: the key that seals tag keys, and API keys of GraphQL (spec §5). They are printed or written into a file once. */
+import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
+import { tagKeyFile } from '../../tap/keys/store.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import { writeNew } from '../session/files.ts'
@@ -151,8 +153,16 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
 /** Forms and cookies under the former key end within an hour. */
 const whenRemoved = 'from the instances, an hour after their last restart or later'
 
-async function rotateKek({ store, io, hasPreviousKek }: Session, { json }: { readonly json?: true }): Promise<void> {
+async function rotateKek(
+  { store, io, dataDir, hasPreviousKek }: Session,
+  { json }: { readonly json?: true },
+): Promise<void> {
   const files = await store.tagKeys.reseal()
+  const file = tagKeyFile(join(dataDir, 'keys'))
+  if (hasPreviousKek && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
+    throw new CommandError(
+      `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,
+    )
   if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(formatJson({ sealed: files }))
   for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
   if (files.length > 0) return io.out(`Remove TAG_KEK_PREVIOUS ${whenRemoved}.`)

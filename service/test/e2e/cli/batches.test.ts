@@ -1,7 +1,7 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a tap, and keys that replace others (spec §4.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
@@ -313,6 +313,14 @@ describe('touchstone key rotate-kek', () => {
     )
     assert.match(await both.ok('key rotate-kek'), /already: remove TAG_KEK_PREVIOUS .*an hour after their last restart/)
     assert.deepEqual(JSON.parse(await both.ok('key rotate-kek --json')), { sealed: [] })
+    const file = join(folder, 'keys', 'tag-keys.json')
+    await rename(file, join(folder, 'elsewhere'))
+    for (const line of ['key rotate-kek', 'key rotate-kek --json'])
+      assert.equal(
+        await both.refused(line),
+        `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,
+      )
+    await rename(join(folder, 'elsewhere'), file)
     assert.match(await having({ TAG_KEK: next }).ok('tag batch list'), /^kept .* here$/m)
     assert.match(await having({ TAG_KEK: former }).refused('tag batch list'), /sealed under another TAG_KEK/)
   })
