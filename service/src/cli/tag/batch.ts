@@ -11,6 +11,7 @@ import { batchBrands, tagStore } from '../../tap/tag-registry.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'
 import { brandOption, importBatchCommand, rekeyCommand } from './import-batch.ts'
+import { requireOthersHere } from './keys.ts'
 
 type CreateOptions = {
   demo?: true
@@ -73,10 +74,12 @@ export function batchCommand(run: RunWork): Command {
   ])
 }
 
-async function create({ store, io, inService }: Session, id: string, options: CreateOptions): Promise<void> {
+async function create(session: Session, id: string, options: CreateOptions): Promise<void> {
+  const { store, io, inService } = session
   const { demo = false, macInput, epoch, systemId, brand, json } = options
   if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
+  await requireOthersHere(session)
   const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId }, brand)
   if (!made.ok) throw new CommandError(inService && made.error === noStationKek ? noStationKekInService : made.error)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))

@@ -11,7 +11,7 @@ import { argument, defineCommand, inSession } from '../session/command.ts'
 import { requireFile } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
-import { getBatchHere } from './keys.ts'
+import { getBatchHere, requireOthersHere } from './keys.ts'
 
 type Options = {
   readonly scheme: Scheme
@@ -81,6 +81,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const record = importedBatch({ ...settings, id, scheme, ...keys })
   if (record === null) throw new CommandError(wrongSystemId)
   const proof = await prove(session, record, check)
+  await requireOthersHere(session)
   const made = await store.tagKeys.add(record, brand)
   if (!made.ok) throw new CommandError(made.error)
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }

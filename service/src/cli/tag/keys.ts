@@ -1,5 +1,5 @@
 /** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { BatchKeyRecord } from '../../tap/keys/batch.ts'
 import {
@@ -9,6 +9,7 @@ import {
   type KeyRowFormat,
   type Masters,
 } from '../../tap/provisioning/key-rows.ts'
+import { tagKeyFile } from '../../tap/keys/store.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
@@ -96,6 +97,25 @@ export function getBatchHere(store: Session['store'], id: string, epoch?: number
       `Batch ${id} has epoch ${batch.epoch}; to personalise its chips again, make a batch with a higher one: touchstone tag batch create <id> --epoch ${Math.max(epoch, batch.epoch + 1)}`,
     )
   return batch
+}
+
+/** Another process of this folder writes its file before the database has the batch. */
+const mostReadings = 3
+
+/**
+ * Throws `CommandError` where the folder lacks keys of other batches, before it gets those of a new one. Operators copy its file to verifiers
+ * as a whole, and the keys that it lacks would be lost there.
+ */
+export async function requireOthersHere({ store, dataDir }: Pick<Session, 'store' | 'dataDir'>): Promise<void> {
+  let missing: readonly string[] = []
+  for (let reading = 0; reading < mostReadings; reading += 1) {
+    await store.tagKeys.reload()
+    missing = await store.tagKeys.missing()
+    if (missing.length === 0) return
+  }
+  throw new CommandError(
+    `The keys of ${missing.join(', ')} are not in ${tagKeyFile(join(dataDir, 'keys'))}. Copy the file of the service there before you make keys: copied back without them, it would replace them. Revoke batches whose keys are lost.`,
+  )
 }
 
 /** Returns the masters of a batch; `boltcard` needs no application master. Throws `CommandError` when that is elsewhere. */

@@ -1,5 +1,6 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { appendFile, copyFile, cp, readdir, readFile, utimes, writeFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -133,6 +134,27 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
       [...[0, 1].flatMap(names).map((id) => `${id} active`), 'old revoked'],
     )
     for (const id of [0, 1].flatMap(names)) assert.ok(await tagKeys.appMaster(id), `the application key of ${id}`)
+  })
+
+  it('of a new batch are made in no folder that lacks those of others: its file would replace theirs on a verifier', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    const keys = { DATABASE_URL: own.url, TAG_KEK: kek, STATION_KEK: `${'73'.repeat(31)}03` }
+    const at = (folder: string) => assertionsOf(aloneCommandsOf({ ...keys, DATA_DIR: join(root, folder) }, root))
+    await at('verifier').ok('tag batch create first')
+    await at('verifier').ok('tag batch create lost')
+    const lack = (ids: string) =>
+      `The keys of ${ids} are not in ${tagKeyFile(join(root, 'new-station', 'keys'))}. Copy the file of the service there before you make keys: copied back without them, it would replace them. Revoke batches whose keys are lost.`
+    await writeFile(join(root, 'cards.key'), `${'ab'.repeat(16)}\n`, { mode: 0o600 })
+    const imports = 'tag batch import cards --scheme boltcard-v1 --master-file cards.key'
+    for (const line of ['tag batch create second', imports])
+      assert.equal(await at('new-station').refused(line), lack('first, lost'))
+    assert.ok(!existsSync(tagKeyFile(join(root, 'new-station', 'keys'))))
+    await at('verifier').ok('tag batch revoke lost')
+    assert.equal(await at('new-station').refused('tag batch create second'), lack('first'))
+    await cp(join(root, 'verifier', 'keys'), join(root, 'new-station', 'keys'), { recursive: true })
+    assert.match(await at('new-station').ok('tag batch create second'), /^Batch second made/)
+    assert.match(await at('new-station').ok('tag batch list'), /^first .* here\b[^]*^second .* here\b/m)
   })
 
   it('of the issuer are all kept when processes that share the folder rotate them together', async () => {
