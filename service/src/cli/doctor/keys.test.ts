@@ -24,6 +24,21 @@ describe('touchstone doctor', () => {
     assert.equal(await missesPepper({ ONLY: 'gateway', PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }), false)
   })
 
+  it('warns of a settlement key that writes to the registry too', async () => {
+    const [one, other] = ['34'.repeat(32), '35'.repeat(32)]
+    const gateway = { DATA_DIR: testFolder(), PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
+    const isShared = async (env: Readonly<Record<string, string>>) =>
+      (await checkKeys(readConfig({ ...gateway, ...env }))).some(
+        ({ state, what }) =>
+          state === 'warning' && what === 'A key of FACILITATOR_KEY or FACILITATOR_KEYS writes to the registry too.',
+      )
+    assert.equal(await isShared({ OPERATOR_KEY: one, FACILITATOR_KEY: one }), true)
+    assert.equal(await isShared({ RELAYER_KEY: one, FACILITATOR_KEYS: `${other},0x${one}` }), true)
+    assert.equal(await isShared({ ATTESTER_KEY: one, FACILITATOR_KEY: one }), true)
+    assert.equal(await isShared({ OPERATOR_KEY: one, FACILITATOR_KEY: other }), false)
+    assert.equal(await isShared({ OPERATOR_KEY: one }), false)
+  })
+
   it('refuses a published key for a role, but in a demonstration', async () => {
     const env = { DATA_DIR: testFolder(), OPERATOR_KEY: publishedKey(0) }
     const of = (more = {}) => checkRoleKeys(readConfig({ ...env, ...more }))

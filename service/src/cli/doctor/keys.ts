@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
 import { assertPageKeys, attestationSources, keysByRole, openKeyStores, openRoleKeys } from '../../app/keys.ts'
 import type { Sql } from '../../db/database.ts'
+import { constantTimeEqual } from '../../lib/bytes.ts'
 import { assertIssuerKeys, issuerKeyStore } from '../../passport/signing/issuer.ts'
 import { assertAttestationKeys } from '../../payments/attestation/keys.ts'
 import { type BatchKeyRecord, keyFingerprint } from '../../tap/keys/batch.ts'
@@ -36,7 +37,20 @@ export async function checkKeys(config: Config): Promise<readonly CheckFinding[]
         'Give each role a key; touchstone chain roles shows what they need.',
       ),
     )
+  if (settlesAsWriter(config))
+    found.push(
+      warning(
+        'A key of FACILITATOR_KEY or FACILITATOR_KEYS writes to the registry too.',
+        'Give settlements an account of their own: both take the same nonces, so that one transaction replaces the other.',
+      ),
+    )
   return found
+}
+
+function settlesAsWriter({ gateway, operator }: Config): boolean {
+  const writers = Object.values(operator).filter((key) => key !== null)
+  const senders = [gateway.facilitatorKey, ...gateway.facilitatorKeys].filter((key) => key !== null)
+  return senders.some((sender) => writers.some((writer) => constantTimeEqual(sender, writer)))
 }
 
 /** Throws where a start would: a key of the token is missing, or a key is a published one. */
