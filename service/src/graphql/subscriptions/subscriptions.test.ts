@@ -162,6 +162,17 @@ for (const { name, open, skip } of testDatabases())
       )
     })
 
+    it('name no newest position before the one that was asked for, which another process has read', async () => {
+      const behind = await openEvents(database)
+      await behind.dispatcher[Symbol.asyncDispose]() // it reads no further
+      await database.query(`insert into outbox (topic, kind, token_id, payload) values ('tap', 'VERIFIED', 7, '{}')`)
+      const newest = formatPosition(await outboxStore(database).newest())
+      const document = parse(`{ events(after: "${newest}") { newest edges { cursor } pageInfo { hasNextPage } } }`)
+      const { data } = await execute({ schema: graphqlSchema(subscriptionResolvers(behind)), document, contextValue })
+      const expected = { events: { newest, edges: [], pageInfo: { hasNextPage: false } } }
+      assert.equal(JSON.stringify(data), JSON.stringify(expected))
+    })
+
     it('come in pages to a key with brands, also empty ones, each from where the one before ended', async () => {
       const newest = await outboxStore(database).newest()
       const insert = (token: number, count: number) =>

@@ -100,7 +100,8 @@ export function subscriptionResolvers({
         const filter = parseFilter(given)
         const { oldest } = await outbox.check({ seq: 0n, micros: 0n })
         const after = isGiven(given.after) ? await parseAfter(given.after) : oldest
-        const newest = dispatcher.newest()
+        const read = dispatcher.newest()
+        const newest = read.seq < after.seq ? after : read // another process may have read further
         const { key, turns } = context
         const { brands } = key
         const range = { ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 }
