@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { before, describe, it } from 'node:test'
+import { createClient } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, verifier, type SocketWorld } from '../../../test/support/graphql/socket.ts'
@@ -244,7 +245,17 @@ describe('the key of a socket', { skip: noPostgres }, () => {
     const { text } = await world.newKey(['read'])
     const subscribers = [1, 2, 3].map(() => subscribe(world.connect(text), verified))
     await subscribed(world, 3)
-    assert.equal(await closing({ authorization: `Bearer ${text}` }), 4429)
+    assert.equal(await closing({ authorization: `Bearer ${text}` }), 1013)
+    // A stock client with its own defaults tries again.
+    const waiting = createClient({
+      url: world.url,
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization: `Bearer ${text}` },
+      retryAttempts: Infinity,
+      on: { closed: () => subscribers[0]?.stop() },
+    })
+    assert.equal(await subscribe(waiting, '{ __typename }').ended, null)
+    await waiting.dispose()
     for (const { stop } of subscribers) stop()
     await subscribed(world, 0)
     await until(() => world.connections.count() === 0) // the connections of the stock client go after their last operation

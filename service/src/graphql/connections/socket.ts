@@ -60,7 +60,7 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
     handleProtocols,
   })
   const unauthenticated = connectionGroups()
-  const tooMany: CloseFrame = [4429, `An API key may have ${connections.maxPerKey} connections`]
+  const tooMany: CloseFrame = [tryAgainLater, `An API key may have ${connections.maxPerKey} connections`]
   const rejectionCodes = { ...closeCodes, 'too-many': tooMany }
 
   function accept(socket: WebSocket, request: IncomingMessage, client: string): void {
@@ -98,12 +98,15 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
 
 type CloseFrame = readonly [code: number, reason: string]
 
+/** «Try again later». Clients of graphql-ws do not after 4429, which is theirs for two messages `connection_init`. */
+const tryAgainLater = 1013
+
 /** Clients of graphql-ws reconnect after every code but 4401. */
 const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', CloseFrame>> = {
   missing: [4401, 'Unauthorized'],
   wrong: [4403, 'Forbidden'],
   elsewhere: [4403, 'Forbidden'],
-  busy: [4429, 'Too many unknown keys'],
+  busy: [tryAgainLater, 'Too many unknown keys'],
   stopping: [1001, 'Going away'],
 }
 
@@ -196,7 +199,7 @@ function attachSocket(
     socket.on('message', (data: RawData) => {
       deliver((data as Buffer).toString(), take).catch((error: unknown) => {
         log.error('socket failed', { reason: reasonOf(error) })
-        close(1013, 'Try again later')
+        close(tryAgainLater, 'Try again later')
       })
     })
   }
