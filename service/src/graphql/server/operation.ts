@@ -130,6 +130,7 @@ async function query(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionR
   // Every list then holds at the block of `_meta`, or at a later one.
   const result = metaRead === undefined ? execute(args) : metaRead.catch(() => {}).then(() => execute(args))
   return settledWithin(result, timeoutMs, () => ({
+    data: null,
     errors: [graphqlError('TOO_COMPLEX', `The operation took longer than ${timeoutMs / 1_000} s.`)],
   }))
 }
@@ -145,12 +146,18 @@ async function mutate(args: ExecutionArgs, startMs: number, endMs: number): Prom
   }))
 }
 
-/** A statement or call that outlives the time ends by its own deadline. */
+/**
+ * A statement or call that outlives the time ends by its own deadline. The data of an operation that was begun is null: without `data` its
+ * status could not be 200.
+ */
 async function settledWithin(
   result: ExecutionResult | Promise<ExecutionResult>,
   ms: number,
   onTimeout: () => ExecutionResult,
 ): Promise<ExecutionResult> {
   if (!(result instanceof Promise)) return result
-  return withDeadline(result, ms, { onTimeout }).catch((error: unknown) => ({ errors: [faultError(error)] }))
+  return withDeadline(result, ms, { onTimeout }).catch((error: unknown) => ({
+    data: null,
+    errors: [faultError(error)],
+  }))
 }
