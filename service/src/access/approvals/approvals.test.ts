@@ -332,6 +332,8 @@ for (const { name, open, skip } of testDatabases())
       const id = await askedToRecycle('51', onChain({}))
       await assert.rejects(approvals.request({ act: 'recycle', subject: '52' }, asker), /cannot be asked for here/)
       assert.equal(await refusal(approvals.approve(id, second)), 'elsewhere')
+      const branded: Decider = { who: 'key:k', key: { id: 'k', brands: ['Acme'] } }
+      assert.deepEqual(await approvals.approve(id, branded), await approvals.approve('nothing00000', branded))
       assert.equal(await statusOf(id), 'PENDING')
       const away = onChain({ carryOut: () => Promise.reject(new ServiceError('CHAIN_UNAVAILABLE', 'no provider')) })
       assert.ok((await away.approve(id, second)).ok)

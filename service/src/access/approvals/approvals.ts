@@ -107,7 +107,7 @@ export function createApprovals({
   /** Approves a request, and carries it out. Resolves when it is done, or under way on chain. */
   async function approve(id: string, by: Decider): Promise<Decided> {
     const found = await store.find(id)
-    if (found === null) return refused('unknown')
+    if (found === null || !(await mayDecide(database, found, by))) return refused('unknown')
     const definition = acts[found.act]
     if (definition === undefined) return refused('elsewhere', found)
     // The chain is read before the row is locked: a slow provider must not hold a connection of the database.

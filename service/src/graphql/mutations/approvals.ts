@@ -47,7 +47,8 @@ export function approvalResolvers(approvals: Approvals, { awaitBlock }: Pick<Wri
       ),
       rejectRequest: mutation(readId, async ({ id }, context) => {
         const found = context.verbs.has('approve') ? null : await approvals.find(id)
-        if (found !== null && found.requestedBy !== deciderOf(context).who)
+        const isForeign = found !== null && found.requestedBy !== deciderOf(context).who
+        if (isForeign && (await isVisible(found, context)))
           throw graphqlError('FORBIDDEN', 'A key without the scope approve can reject its own requests only.')
         return payloadOf(await approvals.reject(id, deciderOf(context)))
       }),

@@ -38,6 +38,7 @@ describe('acts that take two', () => {
     }
     for (const [name, given] of Object.entries(scopes)) await newKey(name, given)
     await newKey('acme', ['approve', 'recycle', 'read'], ['Acme'])
+    await newKey('acme-recycler', ['recycle', 'read'], ['Acme'])
     keyFile = join(world.settings.DATA_DIR, 'second.key')
     await writeFile(keyFile, `${keys['second']?.text}\n`)
   })
@@ -133,7 +134,9 @@ describe('acts that take two', () => {
       await step('acme', 'approveRequest', { approvalId: ids[1] }),
     ]
     assert.deepEqual(foreign, missing)
-    assert.equal((await step('acme', 'rejectRequest', { approvalId: ids[1] })).success, false)
+    for (const by of ['acme', 'acme-recycler'])
+      assert.deepEqual(await step(by, 'rejectRequest', { approvalId: ids[1] }), missing, by)
+    await assert.rejects(step('acme-recycler', 'rejectRequest', { approvalId: ids[0] }), /FORBIDDEN/)
     assert.equal(await stateOf(other), minted)
     assert.equal((await step('acme', 'approveRequest', { approvalId: ids[0] })).success, true)
     assert.equal(await stateOf(own), recycled)
