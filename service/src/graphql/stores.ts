@@ -1,5 +1,6 @@
 /** The stores that GraphQL reads: the index of the chain, and the log of taps. */
 import { historyStore } from '../index/history.ts'
+import { haveFewProducts } from '../index/queries/brands.ts'
 import { groupStore } from '../index/queries/groups.ts'
 import { readMeta } from '../index/queries/meta.ts'
 import { pastStore } from '../index/queries/past.ts'
@@ -19,6 +20,6 @@ export function indexStores(database: IndexDatabase, whole = database) {
     past: pastStore(whole),
     groups: groupStore(whole),
     meta: () => readMeta(database),
-    taps: tapQueries(database, whole),
+    taps: tapQueries(database, whole, (brands) => haveFewProducts(database, brands)),
   }
 }

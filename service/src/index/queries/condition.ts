@@ -85,6 +85,15 @@ export function partsOf(condition: ProductCondition): readonly ProductCondition[
   return condition.kind === 'and' ? condition.of : [condition]
 }
 
+/** Returns the brands that a condition names: it holds for their products only. Null stands for all products. */
+export function brandsOf(condition: ProductCondition): readonly string[] | null {
+  for (const part of partsOf(condition)) {
+    if (part.kind === 'brand') return [part.value]
+    if (part.kind === 'brands') return part.value
+  }
+  return null
+}
+
 /** More names than these are not looked up one by one. So common a part is soon found in the order of the list. */
 const mostNames = 200
 

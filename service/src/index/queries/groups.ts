@@ -2,6 +2,7 @@
 import { countWithin } from '../../db/bounded-count.ts'
 import { briefReads, CostError, maxPlanCost } from '../../db/cost.ts'
 import type { IndexDatabase } from '../steps.ts'
+import { countOfBrands } from './brands.ts'
 
 export type ProductGroup = 'BRAND' | 'STATE' | 'FLAG' | 'DAY'
 
@@ -19,9 +20,7 @@ const productsPerUnit = 50
 export function groupStore(database: IndexDatabase) {
   /** Throws a CostError where these brands have too many products to count. */
   async function assertFewProducts(brands: readonly string[]): Promise<void> {
-    const statement = 'select coalesce(sum(n), 0)::bigint as n from product_count where brand = any($1::text[])'
-    const [row] = await database.query<{ n: bigint }>(statement, [brands])
-    const cost = Math.ceil(Number(row?.n ?? 0n) / productsPerUnit)
+    const cost = Math.ceil((await countOfBrands(database, brands)) / productsPerUnit)
     if (cost > maxPlanCost) throw new CostError(cost)
   }
 

@@ -16,15 +16,15 @@ import { productTexts } from '../assets/texts.ts'
 import { readEvents } from '../history.ts'
 import { expiredBefore, projectAssets, projectTransfers } from '../project.ts'
 import { type IndexDatabase, wholeReads } from '../steps.ts'
-import { type ProductCondition, withNames } from './condition.ts'
+import type { ProductCondition } from './condition.ts'
 import {
-  assertFewComparisons,
   columnsOf,
   isIndexed,
   type PastAssets,
   type PastBlock,
   parseProduct,
   pastTable,
+  plannedPage,
   type ProductPage,
   productPageStatement,
   productsWhere,
@@ -138,11 +138,10 @@ export function pastStore(
       at([block], async (sql) => {
         const past = await changedAssets(sql, block, mostOfTokens)
         if (past === null) return null
-        const page = { ...given, condition: await withNames(sql, given.condition) }
+        const { page, isCheap } = await plannedPage({ ...sql, dialect: database.dialect }, given)
         const { text, values } = productPageStatement(page, { past, pastCondition: given.condition, isDistributed })
         if (!isIndexed(page)) {
-          await assertFewComparisons({ ...sql, dialect: database.dialect }, page.condition)
-          await assertCheap(text, values, sql)
+          if (!isCheap) await assertCheap(text, values, sql)
           if (!isDistributed) await readBriefly(sql)
         }
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))

@@ -6,7 +6,8 @@ import { behindOf, hex, instant, type Keyset } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import { type IndexDatabase, wholeReads } from '../steps.ts'
-import { partsOf, type ProductCondition, sqlOf, withNames } from './condition.ts'
+import { countOfBrands, haveFewProducts } from './brands.ts'
+import { brandsOf, partsOf, type ProductCondition, sqlOf, withNames } from './condition.ts'
 
 /** One row of `asset`. Times are RFC 3339 with microseconds, in UTC. */
 export type ProductRow = {
@@ -77,13 +78,14 @@ export function productStore(database: IndexDatabase) {
       ]),
     /** Returns one page. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(given: ProductPage): Promise<ProductRow[]> {
-      const page = { ...given, condition: await withNames(database, given.condition) }
+      const { page, isCheap } = await plannedPage(database, given)
       const { text, values } = statementOf(page)
       if (isIndexed(page)) return rowsOf(text, values)
-      await assertFewComparisons(database, page.condition)
-      // Pages behind the first cost no more.
-      const first = statementOf({ ...page, after: null })
-      await assertCheap(first.text, first.values)
+      if (!isCheap) {
+        // Pages behind the first cost no more.
+        const first = statementOf({ ...page, after: null })
+        await assertCheap(first.text, first.values)
+      }
       return rowsOf(text, values, briefly)
     },
     /** Returns the number of products, by the stored sums or by a count; null where a count takes too long. */
@@ -95,7 +97,9 @@ export function productStore(database: IndexDatabase) {
         return sumOf("product_group where dimension = 'STATE' and key = any($1::text[])", [states.map(String)])
       const counted = countedBy(condition)
       if (counted === null) {
-        const named = await withNames(database, condition)
+        const named = (await haveFewProducts(database, brandsOf(condition)))
+          ? condition
+          : await withNames(database, condition)
         return countWithin(database, `select from asset where ${sqlOf(named, values)}`, values)
       }
       const sums = counted.brand === undefined ? 'product_total' : 'product_count'
@@ -185,15 +189,32 @@ export function productsWhere(condition: ProductCondition, past: PastAssets) {
 /** The embedded database compares so many products with a condition for one unit of cost. The process does nothing else meanwhile. */
 const comparisonsPerUnit = 250
 
-/** Throws a CostError where the embedded database would compare too many products for a page. Any other database is asked for its plan. */
-export async function assertFewComparisons(
-  { query, dialect }: Sql & Pick<Database, 'dialect'>,
-  condition: ProductCondition,
-): Promise<void> {
-  if (dialect !== 'pglite') return
-  const [row] = await query<{ n: bigint | null }>('select sum(n)::bigint n from product_total')
-  const cost = Math.ceil((Number(row?.n ?? 0n) * leavesOf(condition)) / comparisonsPerUnit)
+/**
+ * Returns a page as it is read, with the products of a rare name looked up. `isCheap`: its brands have few products, and one after another
+ * is read. Any other page that no index has is asked for its cost. Throws a CostError where the embedded database would compare too many.
+ */
+export async function plannedPage(
+  database: Sql & Pick<Database, 'dialect'>,
+  given: ProductPage,
+): Promise<{ readonly page: ProductPage; readonly isCheap: boolean }> {
+  if (isIndexed(given)) return { page: given, isCheap: true }
+  if (await haveFewProducts(database, brandsOf(given.condition))) return { page: given, isCheap: true }
+  const page = { ...given, condition: await withNames(database, given.condition) }
+  if (!isIndexed(page) && database.dialect === 'pglite') await assertFewComparisons(database, page.condition)
+  return { page, isCheap: false }
+}
+
+/** Throws a CostError for too many comparisons. Where a condition names brands, only their products are compared. */
+async function assertFewComparisons(sql: Sql, condition: ProductCondition): Promise<void> {
+  const brands = brandsOf(condition)
+  const products = brands === null ? await countOfAll(sql) : await countOfBrands(sql, brands)
+  const cost = Math.ceil((products * leavesOf(condition)) / comparisonsPerUnit)
   if (cost > maxPlanCost) throw new CostError(cost)
+}
+
+async function countOfAll({ query }: Sql): Promise<number> {
+  const [row] = await query<{ n: bigint | null }>('select sum(n)::bigint n from product_total')
+  return Number(row?.n ?? 0n)
 }
 
 function leavesOf(condition: ProductCondition): number {

@@ -5,6 +5,7 @@ import { countWithin } from '../../db/bounded-count.ts'
 import { behindOf, earlierClock, hex, instant, type KeysetPage } from '../../db/columns.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
 import { type IndexDatabase, wholeReads } from '../steps.ts'
+import { haveFewProducts } from './brands.ts'
 import type { PastBlock } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
@@ -63,9 +64,10 @@ export function transferStore(database: IndexDatabase, { now = Date.now }: { rea
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
-      const { text, values } = transferPageStatement(page, now())
+      const byProduct = page.tokenId === null && (await haveFewProducts(database, page.brands ?? null))
+      const { text, values } = transferPageStatement(page, { now: now(), byProduct })
       if (!isAsked(page)) return rowsOf(text, values)
-      await assertCheap(text, values)
+      if (!byProduct) await assertCheap(text, values)
       return rowsOf(text, values, briefly)
     },
     /** Returns the number of transfers; null where a count takes too long. */
@@ -186,15 +188,22 @@ function isAsked({ party, status, brands }: TransferFilter): boolean {
  */
 const orderOfExpired = "t.initiated_at + interval '0'"
 
-export function transferPageStatement({ after, limit, backward, ...filter }: TransferPage, now = Date.now()) {
+/** `byProduct` reads a page of each product of the brands first. Its cost follows from their number alone. */
+export function transferPageStatement(
+  { after, limit, backward, ...filter }: TransferPage,
+  { now = Date.now(), byProduct = false }: { readonly now?: number; readonly byProduct?: boolean } = {},
+) {
   const values: unknown[] = []
+  const { brands, ...others } = filter
   const direction = backward ? 'asc' : 'desc'
   const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', backward ? '>' : '<', after, values)}`
-  const branches = conditionsOf(filter, values, now).map(
-    ({ text, selectsExpired }) => `(select t.* from transfer t where ${text} ${behind}
-      order by ${selectsExpired && !isAsked(filter) ? orderOfExpired : 't.initiated_at'} ${direction}, t.pk ${direction}
-      limit $${values.push(limit)})`,
-  )
+  const branches = conditionsOf(byProduct ? others : filter, values, now).map(({ text, selectsExpired }) => {
+    const order = selectsExpired && !isAsked(filter) ? orderOfExpired : 't.initiated_at'
+    const rows = `select t.* from transfer t where ${byProduct ? 't.token_id = b.token_id and' : ''} ${text} ${behind}
+      order by ${order} ${direction}, t.pk ${direction} limit $${values.push(limit)}`
+    if (!byProduct) return `(${rows})`
+    return `(select t.* from asset b cross join lateral (${rows}) t where b.brand = any($${values.push(brands)}::text[]))`
+  })
   const text = `select ${columnsAt(now)} from (${branches.join(' union all ')}) t
     order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)}`
   return { text, values }

@@ -49,14 +49,23 @@ type TapQuestion = KeysetPage & Readonly<{ tagHash: Hex }>
 
 type TapDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
-/** Taps of brands are found over `indexed`: the index says what brand a tag is of. */
-export function tapQueries(log: TapDatabase, indexed = log) {
+/**
+ * Taps of brands are found over `indexed`: the index says what brand a tag is of. `haveFewProducts` says of which brands they are read tag by
+ * tag, at a cost that follows from the number of their products alone.
+ */
+export function tapQueries(
+  log: TapDatabase,
+  indexed = log,
+  haveFewProducts: (brands: readonly string[]) => Promise<boolean> = async () => false,
+) {
   const assertCheap = createCostCheck(log)
   const databaseOf = ({ brands }: TapFilter) => (brands === undefined ? log : indexed)
   const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: KeysetPage): Promise<Row[]> => {
-    const { text, values } = tapPageStatement(list, filter, page)
+    const { brands, tagHash } = filter
+    const byTag = brands !== undefined && tagHash === undefined && (await haveFewProducts(brands))
+    const { text, values } = tapPageStatement(list, filter, page, byTag)
     if (isIndexed(filter)) return log.query<Row>(text, values)
-    await assertCheap(text, values)
+    if (!byTag) await assertCheap(text, values)
     return briefReads(databaseOf(filter)).query<Row>(text, values)
   }
   const countOf = ({ table, time }: TapList, filter: TapFilter): Promise<number | null> => {
@@ -112,19 +121,23 @@ export const tapLists = {
   },
 } as const satisfies Record<string, TapList>
 
-/** Returns the statement of a page of taps or anomalies. */
+/** Returns the statement of a page of taps or anomalies. `byTag` reads a page of each tag of the brands first. */
 export function tapPageStatement(
   { table, time, columns }: TapList,
-  filter: TapFilter,
+  { brands, ...filter }: TapFilter,
   { after, backward, limit }: KeysetPage,
+  byTag = false,
 ) {
   const values: unknown[] = []
   const [direction, behind] = backward ? (['asc', '>'] as const) : (['desc', '<'] as const)
-  const wanted = [conditionOf(time, filter, values)]
+  const wanted = [conditionOf(time, byTag ? filter : { ...filter, brands }, values)]
   if (after !== null) wanted.push(behindOf(`(${time}, id)`, behind, after, values))
-  const text = `select ${columns} from ${table} where ${wanted.join(' and ')}
-    order by ${time} ${direction}, id ${direction} limit $${values.push(limit)}`
-  return { text, values }
+  const end = `order by ${time} ${direction}, id ${direction} limit $${values.push(limit)}`
+  const rows = `from ${table} where ${wanted.join(' and ')}`
+  if (!byTag) return { text: `select ${columns} ${rows} ${end}`, values }
+  const ofEach = `select t.* from asset b cross join lateral (select * ${rows} and tag_hash = b.tag_hash ${end}) t
+    where b.brand = any($${values.push(brands)}::text[])`
+  return { text: `select ${columns} from (${ofEach}) taps ${end}`, values }
 }
 
 function conditionOf(time: string, filter: TapFilter, values: unknown[]): string {
