@@ -29,6 +29,7 @@ describe('an operation that only lists', () => {
     ['query { ...lists } fragment lists on Query { products { totalCount } }', true],
     ['{ product(id: "1") { id } }', false],
     ['{ products { totalCount } product(id: "1") { id } }', false],
+    ['{ products { totalCount } _meta { hasErrors } }', false],
     ['query { ...one } fragment one on Query { transfer(id: "1-1") { id } }', false],
     ['query { ... { transferTypedData(input: {}) { success } } }', false],
     ['mutation { registerProduct(input: {}) { success } }', false],
