@@ -90,7 +90,7 @@ async function isAllowed(name: string, args: object, given: readonly Scope[]): P
   assert.ok(resolve, name)
   const key = { id: 'testtest', name: 'test', scopes: given, brands: null }
   const noteRefusal = async () => {}
-  const context = { key, verbs: new Set(verbsOf(given)), noteRefusal } as unknown as GraphqlContext
+  const context = { key, verbs: new Set(verbsOf(given)), noteRefusal, loaders: {} } as unknown as GraphqlContext
   try {
     assert.equal(await resolve({}, args, context, {} as never), reached)
     return true
@@ -137,7 +137,8 @@ describe('the rights of API keys', () => {
     const noted: string[] = []
     for (const productId of texts) {
       const field = schema.getMutationType()?.getFields()['activateProduct']
-      const context = { verbs: new Set(), noteRefusal: async ({ subject }: { subject: string }) => noted.push(subject) }
+      const noteRefusal = async ({ subject }: { subject: string }) => noted.push(subject)
+      const context = { verbs: new Set(), noteRefusal, loaders: {} }
       await assert.rejects(async () => field?.resolve?.({}, { input: { productId } }, context, {} as never))
     }
     assert.deepEqual(noted, ['7', '7-1', 'k3x9a0qz12ab', '', '', '', ''])
@@ -148,7 +149,7 @@ describe('the rights of API keys', () => {
     const notedOf = async (field: string, payload: object) => {
       const noted: string[] = []
       const noteRefusal = async ({ because }: { because: string }) => noted.push(because)
-      const context = { verbs: new Set(verbs), key: { brands: null }, noteRefusal }
+      const context = { verbs: new Set(verbs), key: { brands: null }, noteRefusal, loaders: {} }
       const mutations = graphqlSchema({ Mutation: { [field]: () => payload } }).getMutationType()
       await mutations?.getFields()[field]?.resolve?.({}, {}, context, {} as never)
       return noted
