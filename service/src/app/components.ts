@@ -194,6 +194,7 @@ export async function openComponents(
     }),
   )
   const indexed = ofContract(database, contract)
+  const whole = wholeIndex(indexed)
   const historyRows = historyStore(indexed)
   const history = createHistories({
     assets: reader,
@@ -243,7 +244,7 @@ export async function openComponents(
   const { maxHeadAgeSeconds } = config.chain
   const transferReads = createTransferReads({ rpc: transactions.rpc, contract, chainId, maxHeadAgeSeconds })
   const onChain = recycleAct({ writer, operations, transfers: transferReads })
-  const approvals = openApprovals(config, log, store, onChain)
+  const approvals = openApprovals(config, log, store, onChain, whole)
   const { tagHash, formerTagHash } = configuredTagHashes(config)
   const tapLog = opened.use(createTapLog({ database, log: log.child('tap') }))
   const components: Components = {
@@ -265,7 +266,7 @@ export async function openComponents(
     stateChanges,
     minters,
     historyRows,
-    classes: classStore(wholeIndex(indexed)),
+    classes: classStore(whole),
     lists,
     issuerName: config.passport.issuerName,
     pages: {

@@ -8,7 +8,7 @@ import { type DifferenceReports, differenceReports } from '../assets/difference-
 import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
 import { distributionFault } from '../db/cluster/distribute.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import { type Database, openDatabase, type Sql } from '../db/database.ts'
 import { isMissingDatabase, isOutOfConnections, sqlState } from '../db/errors.ts'
 import { locks, whileLocked } from '../db/locks.ts'
 import { UnfitDatabaseError } from '../db/postgres/fitness.ts'
@@ -67,15 +67,16 @@ export async function openStoreComponents(config: Config, log: Log): Promise<Sto
   return { ...store, approvals, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Opens the requests for approval; `onChain` are the acts that need the chain. */
+/** Opens the requests for approval; `onChain` are the acts that need the chain. `indexed` is the database for reads of products. */
 export function openApprovals(
   { approvals: { acts: required, hours } }: Pick<Config, 'approvals'>,
   log: Log,
   { database, tagKeys, revokedTaps }: Pick<StoreComponents, 'database' | 'tagKeys' | 'revokedTaps'>,
   onChain: ReturnType<typeof recycleAct> | null = null,
+  indexed: Sql = database,
 ): Approvals {
   const acts = { ...databaseActs(tagKeys, revokedTaps.takeBack), ...onChain }
-  return createApprovals({ database, required, hours, acts, log: log.child('approvals') })
+  return createApprovals({ database, indexed, required, hours, acts, log: log.child('approvals') })
 }
 
 /** Opens the store and brings its schema up to date. `opened` closes it. */

@@ -60,9 +60,13 @@ export type Requested =
 
 export type Approvals = ReturnType<typeof createApprovals>
 
-/** `required` are the acts of APPROVALS, `hours` the time in which a request must be approved. */
+/**
+ * `required` are the acts of APPROVALS, `hours` the time in which a request must be approved. `indexed` is the database for reads of
+ * products, which fail while the index is being filled.
+ */
 export function createApprovals({
   database,
+  indexed = database,
   required,
   hours,
   acts,
@@ -70,6 +74,7 @@ export function createApprovals({
   leaseMs = 60_000,
 }: {
   readonly database: Pick<Database, 'query' | 'transaction' | 'dialect'>
+  readonly indexed?: Sql
   readonly required: ReadonlySet<ApprovalAct>
   readonly hours: number
   readonly acts: Acts
@@ -77,7 +82,7 @@ export function createApprovals({
   /** Time after which an unfinished execution is taken up by another process. */
   readonly leaseMs?: number
 }) {
-  const store = approvalStore(database)
+  const store = approvalStore(database, indexed)
 
   /** Requests an act. For the same key, or while a request for the same act waits, it returns that request. */
   async function request(
@@ -107,7 +112,7 @@ export function createApprovals({
   /** Approves a request, and carries it out. Resolves when it is done, or under way on chain. */
   async function approve(id: string, by: Decider): Promise<Decided> {
     const found = await store.find(id)
-    if (found === null || !(await mayDecide(database, found, by))) return refused('unknown')
+    if (found === null || !(await mayDecide(indexed, found, by))) return refused('unknown')
     const definition = acts[found.act]
     if (definition === undefined) return refused('elsewhere', found)
     // The chain is read before the row is locked: a slow provider must not hold a connection of the database.
@@ -152,6 +157,8 @@ export function createApprovals({
 
   /** Rejects a request. The one that asked may take its own back, whatever its rights are. */
   async function reject(id: string, by: Decider): Promise<Decided> {
+    const found = await store.find(id)
+    if (found === null || !(await mayDecide(indexed, found, by))) return refused('unknown')
     const decided = await underLock(id, by, async (sql, locked) => {
       if (locked.isGone) return refused('gone', locked)
       if (locked.status !== 'PENDING') return refused('settled', locked)

@@ -47,7 +47,8 @@ export const operationKeyOf = (id: string): string => `approval:${id}`
 /** Returns whether text is the id of an approval: 12 letters and digits. */
 export const isApprovalId = (text: string): boolean => /^[a-z0-9]{12}$/.test(text)
 
-export function approvalStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+/** `indexed` is the database for reads of products. */
+export function approvalStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>, indexed: Sql = database) {
   const one = async (sql: Sql, where: string, values: readonly unknown[]): Promise<Approval | null> =>
     (await sql.query<Approval>(`select ${columns} from ${source} where ${where}`, values))[0] ?? null
 
@@ -135,7 +136,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
 
     /** Returns a page, the newest first. */
     page: async (filter: ApprovalFilter, { after, backward, limit }: KeysetPage): Promise<Approval[]> => {
-      const { conditions, values } = await conditionsOf(database, filter)
+      const { conditions, values } = await conditionsOf(database, indexed, filter)
       const [direction, behind] = backward ? (['asc', '>'] as const) : (['desc', '<'] as const)
       if (after !== null) conditions.push(behindOf('(a.requested_at, a.pk)', behind, after, values))
       const order = `a.requested_at ${direction}, a.pk ${direction}`
@@ -143,7 +144,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
       return database.query<Approval>(text, values)
     },
     count: async (filter: ApprovalFilter): Promise<number | null> => {
-      const { conditions, values } = await conditionsOf(database, filter)
+      const { conditions, values } = await conditionsOf(database, indexed, filter)
       return countWithin(database, `select from ${source} where ${conditions.join(' and ')}`, values)
     },
   }
@@ -198,9 +199,9 @@ function noteStep(
 }
 
 /** Returns the tokens of requests that a key with brands sees. Products may be on other servers than requests. */
-async function visibleTokens(sql: Sql, brands: readonly string[]): Promise<readonly string[]> {
+async function visibleTokens(sql: Sql, indexed: Sql, brands: readonly string[]): Promise<readonly string[]> {
   const asked = await sql.query<{ subject: string }>(recycledStatement, [mostRecycled])
-  const rows = await sql.query<{ id: string }>(ofBrandsStatement, [asked.map(({ subject }) => subject), brands])
+  const rows = await indexed.query<{ id: string }>(ofBrandsStatement, [asked.map(({ subject }) => subject), brands])
   return rows.map(({ id }) => id)
 }
 
@@ -211,12 +212,14 @@ const ofBrandsStatement = `select token_id::text as id from asset
   where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
 
 /** An act on a batch or a key is of no brand: a key with brands does not see it. */
-async function conditionsOf(sql: Sql, { status, brands = null }: ApprovalFilter) {
+async function conditionsOf(sql: Sql, indexed: Sql, { status, brands = null }: ApprovalFilter) {
   const values: unknown[] = []
   const conditions = ['true']
   if (status !== undefined) conditions.push(`${statusColumn} = $${values.push(status)}`)
   if (brands !== null)
-    conditions.push(`a.act = 'recycle' and a.subject = any($${values.push(await visibleTokens(sql, brands))}::text[])`)
+    conditions.push(
+      `a.act = 'recycle' and a.subject = any($${values.push(await visibleTokens(sql, indexed, brands))}::text[])`,
+    )
   return { conditions, values }
 }
 

@@ -61,7 +61,7 @@ describe('touchstone index rebuild', () => {
     assert.ok(await indexer.until(head.number, 600_000))
     const { text: ofBrand, hash } = newApiKey()
     keepSecret(ofBrand)
-    await apiKeys.create({ hash, name: 'brand', scopes: ['read', 'write', 'taps'], brands: ['Acme'] })
+    await apiKeys.create({ hash, name: 'brand', scopes: ['read', 'write', 'taps', 'approve'], brands: ['Acme'] })
     const fields = [
       `product(id: "${id}") { id }`,
       `product(id: "${id}", block: { number: ${head.number} }) { id }`,
@@ -93,6 +93,11 @@ describe('touchstone index rebuild', () => {
     assert.deepEqual(await ask(events, ofBrand), [null, 'INDEX_INCOMPLETE'])
     assert.deepEqual(await ask('taps { totalCount }'), [{ totalCount: 0 }], 'the log of taps is no part of the index')
     assert.deepEqual(await ask('taps { totalCount }', ofBrand), [null, 'INDEX_INCOMPLETE'])
+    assert.deepEqual(await ask('approvals { totalCount }', ofBrand), [null, 'INDEX_INCOMPLETE'])
+    const requested = await world.components.approvals.request({ act: 'recycle', subject: String(id) })
+    assert.ok(requested.ok)
+    const rejecting = `mutation { asked: rejectRequest(input: { approvalId: "${requested.approval.id}" }) { success } }`
+    assert.deepEqual(await send(rejecting, ofBrand), [null, 'INDEX_INCOMPLETE'])
     const flagging = `mutation { asked: flagProduct(input: { productId: "${id}", reports: [LOST], idempotencyKey: "k" }) { success } }`
     assert.deepEqual(await send(flagging, ofBrand), [null, 'INDEX_INCOMPLETE'], 'its brand is not known')
     release()
