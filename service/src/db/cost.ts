@@ -49,6 +49,29 @@ export function createCostCheck(database: Pick<Database, 'query' | 'dialect'>): 
   }
 }
 
+type Statement = Readonly<{ text: string; values: readonly unknown[] }>
+
+/**
+ * Returns `plain` where it is expected to cost little, else what `other` returns. Throws a CostError where that is null. No cost is known of
+ * the embedded database: there `plain` is read only where `other` returns null.
+ */
+export async function cheapStatement(
+  { dialect }: Pick<Database, 'dialect'>,
+  assertCheap: AssertCheap,
+  plain: Statement,
+  other: () => Promise<Statement | null>,
+): Promise<Statement> {
+  if (dialect === 'pglite') return (await other()) ?? plain
+  try {
+    await assertCheap(plain.text, plain.values)
+    return plain
+  } catch (error) {
+    const instead = error instanceof CostError ? await other() : null
+    if (instead === null) throw error
+    return instead
+  }
+}
+
 /** Longest time of a statement whose cost was expected, in milliseconds. The planner may be wrong: it takes conditions as independent. */
 const briefMs = 1_500
 

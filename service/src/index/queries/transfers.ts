@@ -1,6 +1,6 @@
 /** Transfers of the index (spec §2.9, §3, §4.9): by id, the newest of products, or in pages by keyset. */
 import type { Hex } from '@touchstone/verdict'
-import { briefReads, createCostCheck } from '../../db/cost.ts'
+import { briefReads, cheapStatement, createCostCheck } from '../../db/cost.ts'
 import { countWithin } from '../../db/bounded-count.ts'
 import { behindOf, earlierClock, hex, instant, type KeysetPage } from '../../db/columns.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
@@ -64,10 +64,13 @@ export function transferStore(database: IndexDatabase, { now = Date.now }: { rea
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
-      const byProduct = page.tokenId === null && (await haveFewProducts(database, page.brands ?? null))
-      const { text, values } = transferPageStatement(page, { now: now(), byProduct })
-      if (!isAsked(page)) return rowsOf(text, values)
-      if (!byProduct) await assertCheap(text, values)
+      const moment = now()
+      const plain = transferPageStatement(page, { now: moment })
+      if (!isAsked(page)) return rowsOf(plain.text, plain.values)
+      const { text, values } = await cheapStatement(database, assertCheap, plain, async () => {
+        const byProduct = page.tokenId === null && (await haveFewProducts(database, page.brands ?? null))
+        return byProduct ? transferPageStatement(page, { now: moment, byProduct }) : null
+      })
       return rowsOf(text, values, briefly)
     },
     /** Returns the number of transfers; null where a count takes too long. */

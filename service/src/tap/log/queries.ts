@@ -1,7 +1,7 @@
 /** Reads the log of taps and its anomalies in pages by keyset, which cost the same at any depth. */
 import type { Hex } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
-import { briefReads, createCostCheck } from '../../db/cost.ts'
+import { briefReads, cheapStatement, createCostCheck } from '../../db/cost.ts'
 import { behindOf, hex, hexToBytes, instant, type KeysetPage } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TapRecordOutcome } from './recorder.ts'
@@ -61,11 +61,13 @@ export function tapQueries(
   const assertCheap = createCostCheck(log)
   const databaseOf = ({ brands }: TapFilter) => (brands === undefined ? log : indexed)
   const rowsOf = async <Row>(list: TapList, filter: TapFilter, page: KeysetPage): Promise<Row[]> => {
-    const { brands, tagHash } = filter
-    const byTag = brands !== undefined && tagHash === undefined && (await haveFewProducts(brands))
-    const { text, values } = tapPageStatement(list, filter, page, byTag)
-    if (isIndexed(filter)) return log.query<Row>(text, values)
-    if (!byTag) await assertCheap(text, values)
+    const plain = tapPageStatement(list, filter, page)
+    if (isIndexed(filter)) return log.query<Row>(plain.text, plain.values)
+    const { text, values } = await cheapStatement(log, assertCheap, plain, async () => {
+      const { brands, tagHash } = filter
+      const byTag = brands !== undefined && tagHash === undefined && (await haveFewProducts(brands))
+      return byTag ? tapPageStatement(list, filter, page, byTag) : null
+    })
     return briefReads(databaseOf(filter)).query<Row>(text, values)
   }
   const countOf = ({ table, time }: TapList, filter: TapFilter): Promise<number | null> => {
