@@ -124,6 +124,8 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
       await store.clear(epoch)
       return 'superseded'
     }
+    // One server behind a URL may still have the block that another one has replaced.
+    if (ancestor.number === target.number && ancestor.hash !== target.hash) throw chainUnavailable(reorganised)
     const depth = cursor.number - ancestor.number
     seen.rewound = { time: now(), depth, to: ancestor.number }
     log.warn('the chain was reorganised', { depth, to: ancestor.number })

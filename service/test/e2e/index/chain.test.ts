@@ -6,6 +6,7 @@ import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { quantity } from '../../../src/chain/rpc/answer.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { createStory, wholeLife } from '../../support/index/story.ts'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
@@ -27,6 +28,7 @@ for (const { name, open, skip } of testDatabases()) {
   describe(`the index of version ${version} of the contract in ${name}`, { skip }, () => {
     const database = useOpened(open)
     const chain = useOpened(() => startIndexChain({ version }))
+    const proxy = useOpened(() => startFaultRpc({ target: chain.url }))
     afterEach(() => chain.endIndexers())
 
     it('equals the chain after random writes and reorganisations', async () => {
@@ -60,6 +62,27 @@ for (const { name, open, skip } of testDatabases()) {
         assert.equal((await indexer.status()).rewound?.depth, BigInt(depth))
       })
     }
+
+    it('takes no block for the one that replaced it, where a server behind the URL still has the old one', async () => {
+      const indexer = indexerOver(chain, database, { source: chain.source({}, proxy.url) })
+      await chain.send(operator.address, 'mint', [alice.address, hash(1)])
+      assert.ok((await indexer.catchUp()).led)
+      const at = quantity(await chain.head())
+      const old = await chain.rpc('eth_getBlockByNumber', [at, false])
+      await chain.reorg(1)
+      const isOld = (method: string, [number]: readonly unknown[]) => method === 'eth_getBlockByNumber' && number === at
+      proxy.set({
+        when: isOld,
+        times: 1,
+        rewrite: (method, params, result) => (isOld(method, params) ? old : result),
+      })
+      await indexer.catchUp()
+      assert.equal(proxy.struck(), 1)
+      await chain.mine(1)
+      await indexer.catchUp()
+      await assertIndexIsChain(chain, database)
+      await assertFeedIsIndex(database)
+    })
 
     it('finds its way back from a reorganisation below every block that it kept', async () => {
       const indexer = indexerOver(chain, database)
