@@ -166,10 +166,12 @@ export function createMinters({
     const [first] = tokenIds
     if (first === undefined) return new Map()
     const { block } = await assets.read(first)
-    const isThere = await index.until(block.number, indexWaitMs)
-    const minters = isThere ? await store.mintersOf(tokenIds, accounts, block.number) : null
-    // The place of the index is read last, so that no reorganisation comes between.
-    if (minters !== null && holdsAt(block, await store.of(first, 0, block.number))) return minters
+    const isHere = async () => holdsAt(block, await store.of(first, 0, block.number))
+    if ((await index.until(block.number, indexWaitMs)) && (await isHere())) {
+      const minters = await store.mintersOf(tokenIds, accounts, block.number)
+      // A reorganisation may have come between, so the place of the index is read again.
+      if (await isHere()) return minters
+    }
     throw historyUnavailable('INDEX_BEHIND')
   }
 }

@@ -56,23 +56,34 @@ describe('the history of a token with a thousand events', () => {
 })
 
 describe('the account that minted a token', () => {
-  const mintersOver = (isThere: boolean, hashAt: Hex) =>
-    createMinters({
+  /** The index follows the chain to another branch while it is asked. */
+  const mintersOver = (isThere: boolean, hashAt: Hex, hashAfter = hashAt) => {
+    let hash = hashAt
+    return createMinters({
       assets: {
         read: async () => ({ asset: { record: { owner, state: 1, flags: 1 }, metadataHash: null }, block }),
         emitsChanges: async () => true,
       },
       index: { until: async () => isThere },
       store: {
-        of: async () => ({ cursor: { ...block, number: 2_001n, time: 2_000n }, hashAt, rows: [] }),
-        mintersOf: async () => new Map([[7n, owner]]),
+        of: async () => ({ cursor: { ...block, number: 2_001n, time: 2_000n }, hashAt: hash, rows: [] }),
+        async mintersOf() {
+          hash = hashAfter
+          return new Map([[7n, owner]])
+        },
       },
     })([7n], [owner])
+  }
 
   it('is not known to an index that is behind the chain or on another branch', async () => {
     assert.deepEqual(await mintersOver(true, block.hash), new Map([[7n, owner]]))
     await assert.rejects(mintersOver(false, block.hash), { code: 'HISTORY_UNAVAILABLE' })
     await assert.rejects(mintersOver(true, hashOf(1n)), { code: 'HISTORY_UNAVAILABLE' })
+  })
+
+  it('is not known to an index that changes its branch while it is read', async () => {
+    await assert.rejects(mintersOver(true, hashOf(1n), block.hash), { code: 'HISTORY_UNAVAILABLE' })
+    await assert.rejects(mintersOver(true, block.hash, hashOf(1n)), { code: 'HISTORY_UNAVAILABLE' })
   })
 })
 
