@@ -203,7 +203,7 @@ export async function openComponents(
     contract,
     log: log.child('indexer'),
   })
-  const stateChanges = createStateChanges({ store: historyRows, contract, log: log.child('indexer') })
+  const stateChanges = createStateChanges({ store: historyRows, source, contract, log: log.child('indexer') })
   const minters = createMinters({ assets: reader, index: indexer, store: historyRows })
   const lists = owned(openLists(config, database, log))
   const statusIndexes = statusStore(database)

@@ -4,6 +4,7 @@
  * `owner_commitment`, and the zero address is left out.
  */
 import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, ownerCommitment } from '@touchstone/verdict'
+import type { RpcChainSource } from '../chain/rpc/source.ts'
 import { type BlockId, chainId } from '../domain/chain.ts'
 import { type AssetEvent, type eventKinds, eventNames } from '../domain/registry-event.ts'
 import type { HistoryStore } from '../index/history.ts'
@@ -106,21 +107,30 @@ export type StateChanges = (tokenId: bigint, reading: TimedReading) => Promise<r
 
 /**
  * Reads the changes of state alone, for where the history is not available. They are complete also while the index is behind the block, once
- * it has passed the second of the record's last change: blocks may share a second, but time never goes back.
+ * it has passed the second of the record's last change: blocks may share a second, but time never goes back on one branch.
  */
 export function createStateChanges({
   store,
+  source,
   contract,
   log,
 }: Pick<HistoriesOptions, 'contract' | 'log'> & {
   readonly store: Pick<HistoryStore, 'changes'>
+  readonly source: Pick<RpcChainSource, 'blocksAt'>
 }): StateChanges {
+  /** Returns whether the chain has all these blocks, so that the higher ones come after the lower ones. */
+  async function areOnChain(blocks: readonly BlockId[]): Promise<boolean> {
+    const found = await source.blocksAt(blocks.map(({ number }) => number))
+    return blocks.every(({ hash }, index) => found[index]?.hash === hash)
+  }
+
   return async (tokenId, { asset: { record }, block }) => {
     try {
       const indexed = await store.changes(tokenId, mostEvents, block.number)
       if (indexed === null || !agrees(block, indexed)) return null
       const { cursor, rows } = indexed
-      if (cursor.number < block.number && cursor.time <= record.timestamp) return null
+      const isBehind = cursor.number < block.number
+      if (isBehind && (cursor.time <= record.timestamp || !(await areOnChain([cursor, block])))) return null
       if (rows.some(({ timestamp }) => timestamp > record.timestamp)) return null // of another branch
       const events = toEvents(rows, { contract, tokenId })
       return leadsTo(record.state, events) ? events : null

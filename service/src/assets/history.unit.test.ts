@@ -152,12 +152,21 @@ describe('the changes of state alone', () => {
   const step = (index: number, fromState: number, toState: number) =>
     eventAt(index, { kind: eventKinds.StateChanged, fromState, toState })
   const life = [step(0, 0, 1), step(1, 1, 2), step(2, 2, 3)]
-  const asked = (rows: readonly AssetEvent[] | Error, { behind = false, timestamp = 1_900n } = {}) =>
+  const asked = (
+    rows: readonly AssetEvent[] | Error,
+    { behind = false, timestamp = 1_900n, chainHas = block as Readonly<{ hash: Hex }> | null } = {},
+  ) =>
     createStateChanges({
       store: {
         async changes() {
           if (rows instanceof Error) throw rows
           return { cursor: { ...block, number: block.number - (behind ? 1n : 0n), time: 1_950n }, hashAt: null, rows }
+        },
+      },
+      source: {
+        async blocksAt(numbers) {
+          if (chainHas === null) throw new Error('away')
+          return numbers.map((number) => ({ ...chainHas, parentHash: block.hash, timestamp: 0n, header: {}, number }))
         },
       },
       contract: `0x${'c'.repeat(40)}`,
@@ -169,6 +178,12 @@ describe('the changes of state alone', () => {
     assert.equal((await asked(life, { behind: true }))?.length, 3)
     assert.equal((await asked(life, { timestamp: 1_950n }))?.length, 3)
     assert.equal(await asked(life, { behind: true, timestamp: 1_950n }), null)
+  })
+
+  it('are not certain of an index that is behind, where it is not known to be on the branch of the block', async () => {
+    assert.equal(await asked(life, { behind: true, chainHas: { ...block, hash: hashOf(1n) } }), null)
+    assert.equal(await asked(life, { behind: true, chainHas: null }), null)
+    assert.equal((await asked(life, { chainHas: null }))?.length, 3)
   })
 
   it('are not certain where the oldest lack, or one is later than the last change of the record', async () => {

@@ -98,7 +98,9 @@ for (const { name, open, skip } of testDatabases())
         index: { until: async (number) => ((await store.cursor())?.number ?? -1n) >= number },
       })
       const history = await histories(tokenId, reading)
-      const changes = await createStateChanges(options)(tokenId, reading)
+      const source = chain.source()
+      const changes = await createStateChanges({ ...options, source })(tokenId, reading)
+      await source.close()
       const states = changes?.map(({ toState = '' }) => lifecycleStates.indexOf(toState as LifecycleState))
       return [history.available ? 'available' : history.reason, states ?? null] as const
     }
@@ -131,26 +133,43 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await ask(1n, await readingOf(1n)), ['INDEX_BEHIND', null])
     })
 
-    it('are known of a token with more than a thousand events, at the block alone', async () => {
-      const states = await giveBack(2n)
-      assert.ok(await chain.claim(2n, alice))
+    it('are not known to an index that is behind on a branch which the chain has left', async () => {
+      await chain.send(operator.address, 'mint', [operator.address, hash(0)])
+      await chain.send(operator.address, 'bindTag', [2n, hash(2)])
+      await chain.send(operator.address, 'activate', [2n])
+      const [, activated] = (await chain.read('getAsset', 2n)) as [Hex, bigint]
+      await mineLater()
       await index()
-      const event = { ...noMembers, kind: eventKinds.MetadataHashSet, tokenId: '2', blockNumber: 1n, timestamp: 1n }
+      await chain.reorg(1)
+      await chain.rpc('anvil_setTime', [Number(activated)])
+      assert.ok(await chain.claim(2n, operator))
+      assert.ok(await chain.send(operator.address, 'restock', [2n]))
+      const reading = await readingOf(2n)
+      assert.deepEqual(await ask(2n, reading), ['INDEX_BEHIND', null])
+      await index()
+      assert.deepEqual(await ask(2n, reading), ['available', [1, 2, 3, 4, 3]])
+    })
+
+    it('are known of a token with more than a thousand events, at the block alone', async () => {
+      const states = await giveBack(3n)
+      assert.ok(await chain.claim(3n, alice))
+      await index()
+      const event = { ...noMembers, kind: eventKinds.MetadataHashSet, tokenId: '3', blockNumber: 1n, timestamp: 1n }
       const hashes = { data: hash(0), blockHash: hash(1), transactionHash: hash(1) }
       await insertEvents(
         database,
         Array.from({ length: 1_000 }, (_, logIndex) => ({ ...event, ...hashes, logIndex: logIndex + 100 })),
       )
-      const reading = await readingOf(2n)
-      assert.deepEqual(await ask(2n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
+      const reading = await readingOf(3n)
+      assert.deepEqual(await ask(3n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
       const other = { ...reading, block: { ...reading.block, hash: hash(9) } }
-      assert.deepEqual(await ask(2n, other), ['INDEX_BEHIND', null])
+      assert.deepEqual(await ask(3n, other), ['INDEX_BEHIND', null])
       await mineLater()
-      await chain.send(alice.address, 'flag', [2n, 1, hash(0)])
+      await chain.send(alice.address, 'flag', [3n, 1, hash(0)])
       await index()
-      assert.deepEqual(await ask(2n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
-      const { block, asset } = await readingOf(2n)
+      assert.deepEqual(await ask(3n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
+      const { block, asset } = await readingOf(3n)
       const stale = { block, asset: { ...asset, record: { ...asset.record, state: 4 as const } } }
-      assert.deepEqual(await ask(2n, stale), ['INDEX_UNAVAILABLE', null], 'the changes lead to another state')
+      assert.deepEqual(await ask(3n, stale), ['INDEX_UNAVAILABLE', null], 'the changes lead to another state')
     })
   })
