@@ -7,6 +7,7 @@ import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { HistoryQuestion } from '../index/history.ts'
 import type { PastToken } from '../index/queries/past.ts'
+import type { PastBlock } from '../index/queries/products.ts'
 import type { MessageOf } from '../index/queries/transfers.ts'
 import { type Verb, verbsOf } from '../access/rights.ts'
 import { graphqlError, throwWithoutCost } from './errors.ts'
@@ -78,6 +79,8 @@ export function refusalNotes(database: Sql, log: Log): NoteRefusal {
 
 export type Loaders = ReturnType<typeof createLoaders>
 
+type HistoryOf = Omit<HistoryQuestion, 'upTo'> & { readonly at?: PastBlock }
+
 /** Each loader reads what is asked for in one turn by one statement. */
 export function createLoaders({ products, transfers, history, past, taps }: IndexStores) {
   return {
@@ -100,10 +103,19 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       },
       { cacheKeyFn: ({ id, messageHash }) => `${id} ${messageHash}` },
     ),
-    history: new DataLoader((questions: readonly HistoryQuestion[]) => history.pages(questions), {
-      cacheKeyFn: ({ tokenId, after, limit, backward, upTo }) =>
-        `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${upTo}`,
-    }),
+    /** With a block, the events of a product up to it. */
+    history: new DataLoader(
+      async (asked: readonly HistoryOf[]) => {
+        const pages = await history.pages(asked.map(({ at, ...page }) => ({ ...page, ...(at && { upTo: at.number }) })))
+        const blocks = new Map(asked.flatMap(({ at }) => (at === undefined ? [] : [[at.hash, at] as const])))
+        await past.assertCanonical([...blocks.values()])
+        return pages
+      },
+      {
+        cacheKeyFn: ({ tokenId, after, limit, backward, at }) =>
+          `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${at?.hash}`,
+      },
+    ),
     productByTag: new DataLoader(async (tagHashes: readonly Hex[]) =>
       inOrder(tagHashes, await products.byTags(tagHashes), ({ tagHash }) => tagHash),
     ),

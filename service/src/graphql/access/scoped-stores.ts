@@ -41,6 +41,7 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
     },
     past: {
       find: (number) => past.find(number),
+      assertCanonical: (blocks) => past.assertCanonical(blocks),
       products: pastOfBrands,
       async transfers(asked) {
         const own = await pastOfBrands(asked)

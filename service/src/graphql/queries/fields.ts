@@ -50,7 +50,7 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
         },
       history({ tokenId, at }: ProductRow, given: PageArguments, { loaders }: GraphqlContext) {
         return readConnection<AssetEvent>(given, listKey('block', 'history', tokenId.toString()), (page) => {
-          const answer = loaders.history.load({ tokenId, ...page, ...(at && { upTo: at.number }) })
+          const answer = loaders.history.load({ tokenId, ...page, ...(at && { at }) })
           return {
             rows: answer.then(({ rows }) => rows),
             count: () => answer.then(({ total }) => total),

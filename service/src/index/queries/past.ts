@@ -101,6 +101,11 @@ export function pastStore(
       return { block: null, kept: kept ?? null }
     },
 
+    /** Throws CHAIN_UNAVAILABLE where one of the blocks is no longer canonical. What was read up to it may be of another branch then. */
+    assertCanonical: async (blocks: readonly PastBlock[]): Promise<void> => {
+      if (blocks.length > 0) await at(blocks, async () => {})
+    },
+
     /** Returns the products of these tokens, in no order; `null` where they have too many events. */
     products: (asked: readonly PastToken[]): Promise<PastProduct[] | null> =>
       eachAt(asked, async (sql, block, tokenIds, events) => {

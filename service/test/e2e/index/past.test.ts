@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
+import { createLoaders } from '../../../src/graphql/context.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
 import type { ProductCondition } from '../../../src/index/queries/condition.ts'
 import { pastStore } from '../../../src/index/queries/past.ts'
@@ -79,6 +80,24 @@ for (const { name, open, skip } of testDatabases())
         }
       }
       assert.ok(canonical > 20, `${canonical} blocks of ${seen.length} are still on the chain`)
+    })
+
+    it('has no events of another branch than that of its block', async () => {
+      assert.ok(await chain.send(operator.address, 'mint', [operator.address, hash(0xfffc)]))
+      await atHead(indexer, chain)
+      const { block: at } = await stores.past.find(await chain.head())
+      assert.ok(at)
+      const [minted] = await database.query<{ id: string }>('select max(token_id)::text as id from asset')
+      const asked = { tokenId: BigInt(minted?.id ?? 0), after: null, backward: false, limit: 9, at }
+      assert.equal((await createLoaders(stores).history.load(asked)).total, 3)
+      const pages: typeof stores.history.pages = async (questions) => {
+        await chain.reorg(1)
+        await chain.mine(1)
+        await atHead(indexer, chain)
+        return stores.history.pages(questions)
+      }
+      const loaders = createLoaders({ ...stores, history: { ...stores.history, pages } })
+      await assert.rejects(loaders.history.load(asked), { code: 'CHAIN_UNAVAILABLE' })
     })
 
     it(
