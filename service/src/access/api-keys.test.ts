@@ -102,6 +102,14 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await keys.active([id]), [])
     })
 
+    it('of some brands or networks are narrowed to verbs, too', async () => {
+      for (const limits of [{ brands: ['Acme'] }, { networks: ['192.0.2.0/24'] }]) {
+        const id = await keys.create({ hash: newApiKey().hash, name: 'narrow', scopes: ['read'], ...limits })
+        const listed = (await keys.list()).find((one) => one.id === id)
+        assert.deepEqual(listed?.scopes, ['read:products', 'read:owners'])
+      }
+    })
+
     it('are good in their networks only', async () => {
       const { hash, text } = newApiKey()
       keepSecret(text)
@@ -127,6 +135,9 @@ for (const { name, open, skip } of testDatabases())
         'ts_live_',
       ])
         assert.deepEqual(await ask(wrong), { ok: false, because: 'wrong' })
+      const authenticate = createKeyAuthentication({ keys, log })
+      for (const header of [text, `Basic Bearer ${text}`, `Basic YTpi, Bearer ${text}`, `Bearer${text}`])
+        assert.deepEqual(await authenticate(header, '', ''), { ok: false, because: 'wrong' })
     })
 
     it('are looked up once a second, however busy', async () => {
@@ -152,6 +163,16 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await ask(text), { ok: false, because: 'wrong' })
       const listed = (await keys.list()).find((one) => one.id === id)
       assert.match(listed?.revokedAt ?? '', /^\d{4}-\d\d-\d\dT[\d:]{8}Z$/)
+    })
+
+    it('draw on the budget of unknown ones once they are revoked', async () => {
+      const { text, id } = await make()
+      const { ask, clock } = asking(3)
+      assert.equal((await ask(text)).ok, true)
+      await keys.revoke(id)
+      clock.at += 1_000
+      for (let n = 0; n < 4; n += 1) assert.deepEqual(await ask(text), { ok: false, because: 'wrong' })
+      assert.deepEqual(await ask(text), { ok: false, because: 'busy' })
     })
 
     it('are not accepted by a look-up of another request that began a second before', async () => {
@@ -206,7 +227,8 @@ for (const { name, open, skip } of testDatabases())
       clock.at += 100
       assert.equal((await ask(other)).ok, true, 'a right one behind the same address')
       clock.at += 5_000
-      assert.equal((await ask(text)).ok, true, 'a key that was right before goes on')
+      assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'busy' }, 'after it was looked up')
+      assert.equal((await ask(text)).ok, true, 'a key that was right before goes on at the same moment')
       clock.at += 60_000
       assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
     })

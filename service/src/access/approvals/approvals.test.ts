@@ -1,6 +1,7 @@
 /** Requests for approval on both databases: who may decide, what is compared, and that an act is done once. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { approvalsOnChain, type ChainAct, notYet } from '../../../test/support/approvals.ts'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf, insertAsset, insertOperation } from '../../../test/support/index/rows.ts'
 import { useOpened } from '../../../test/support/opened.ts'
@@ -10,10 +11,8 @@ import { ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { apiKeyStore, newApiKey } from '../api-keys.ts'
-import { databaseActs, recycleAct } from './acts.ts'
+import { databaseActs } from './acts.ts'
 import { createApprovals, type Approvals, type Decider } from './approvals.ts'
-
-type ChainAct = Extract<Parameters<typeof createApprovals>[0]['acts']['recycle'], { carryOut: unknown }>
 
 for (const { name, open, skip } of testDatabases())
   describe(`requests for approval on ${name}`, { skip }, () => {
@@ -30,25 +29,8 @@ for (const { name, open, skip } of testDatabases())
         log: createLog(() => {}),
       })
     const approvals = over(database)
-    const notYet = { ok: false, isFinal: false, message: 'the operator key is missing' } as const
-    /** Approvals of an act on chain. What a process left unfinished is taken up at once. */
-    const onChain = (act: Partial<ChainAct>, on: Parameters<typeof createApprovals>[0]['database'] = database) =>
-      createApprovals({
-        database: on,
-        required: new Set(['recycle']),
-        hours: 1,
-        acts: {
-          ...databaseActs({ writeStatus: async () => {} }, async () => {}),
-          recycle: {
-            readFacts: async () => ({ nonce: 1 }),
-            isBegun: async () => false,
-            carryOut: async () => notYet,
-            ...act,
-          },
-        },
-        log: createLog(() => {}),
-        leaseMs: 0,
-      })
+    const onChain = (act: Partial<ChainAct>, on: Pick<Database, 'query' | 'transaction' | 'dialect'> = database) =>
+      approvalsOnChain(on, act)
     async function askedToRecycle(subject: string, from: Approvals): Promise<string> {
       const answer = await from.request({ act: 'recycle', subject }, asker)
       assert.ok(answer.ok)
@@ -128,6 +110,10 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await asked('batch-revoke', 'again', { who: 'local:third', requestId: 'r' })).id, first.approval.id)
       await newBatch('other')
       assert.deepEqual(await approvals.request({ ...key, subject: 'other' }, asker), {
+        ok: false,
+        because: 'other_request',
+      })
+      assert.deepEqual(await approvals.request({ ...key, act: 'batch-restore' }, asker), {
         ok: false,
         because: 'other_request',
       })
@@ -419,20 +405,3 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(verified.ok, true)
     })
   })
-
-describe('the act of recycling', () => {
-  it('is tried again where the operator cannot pay, and not where the contract rejects it', async () => {
-    const carryOut = async (code: 'OPERATOR_UNFUNDED' | 'FEE_TOO_HIGH' | 'OPERATOR_KEY_MISSING' | 'RECYCLE_LOCKED') => {
-      const { recycle } = recycleAct({
-        writer: { write: async () => ({ ok: false, code, message: code }) },
-        operations: { find: async () => undefined },
-        transfers: { position: () => Promise.reject(new Error('it is not read')) },
-      })
-      assert.ok(recycle !== undefined && 'carryOut' in recycle)
-      return recycle.carryOut('7', 'k3x9a0qz12ab', { who: 'local:second' })
-    }
-    for (const code of ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING'] as const)
-      assert.deepEqual(await carryOut(code), { ok: false, isFinal: false, message: code })
-    assert.deepEqual(await carryOut('RECYCLE_LOCKED'), { ok: false, isFinal: true, message: 'RECYCLE_LOCKED' })
-  })
-})

@@ -100,11 +100,12 @@ export function createApprovals({
     if (facts === null) return { ok: false, because: 'missing' }
     const wanted = { act, subject, requestKey, facts: JSON.stringify(facts) }
     const { approval, added } = await store.add(wanted, hours, by)
-    if (approval.status === 'PENDING' && approval.facts !== wanted.facts && approval.subject === subject) {
+    // Another process may have stored a request under this key since the first look.
+    if (approval.subject !== subject || approval.act !== act) return { ok: false, because: 'other_request' }
+    if (approval.status === 'PENDING' && approval.facts !== wanted.facts) {
       await store.end(approval.id, refusals.changed, 'PENDING') // the subject has changed since it was asked for
       return request({ act, subject, requestKey }, by)
     }
-    if (approval.subject !== subject || approval.act !== act) return { ok: false, because: 'other_request' }
     if (added) log.info('approval asked for', { id: approval.id, act, subject, by: by.who })
     return { ok: true, approval }
   }
