@@ -54,6 +54,54 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await tagStore(database).batch('restored'))?.status, 'retired')
     })
 
+    it('are decided by no key that has expired, or that is not there any more', async () => {
+      const made = {
+        hash: newApiKey().hash,
+        name: 'k',
+        scopes: ['approve'],
+        expiresAt: Date.now() + 3_600_000,
+      } as const
+      const key = await apiKeyStore(database).create(made)
+      await newBatch('expired')
+      const id = await idOf(approvals.request({ act: 'batch-revoke', subject: 'expired' }, asker))
+      await database.query('update api_key set expires_at = clock_timestamp() where id = $1', [key])
+      for (const ended of [key, 'nothing0']) {
+        const by: Decider = { who: `key:${ended}`, key: { id: ended, brands: null } }
+        assert.equal(await refusal(approvals.approve(id, by)), 'gone')
+        assert.equal(await refusal(approvals.reject(id, by)), 'gone')
+      }
+      assert.equal(await statusOf(id), 'PENDING')
+    })
+
+    it('are decided by no key that was made at the moment of the request', async () => {
+      const key = await apiKeyStore(database).create({ hash: newApiKey().hash, name: 'k', scopes: ['approve'] })
+      await newBatch('moment')
+      const id = await idOf(approvals.request({ act: 'batch-revoke', subject: 'moment' }, asker))
+      const text = 'update api_key set created_at = (select requested_at from approval where id = $2) where id = $1'
+      await database.query(text, [key, id])
+      assert.equal(await refusal(approvals.approve(id, { who: `key:${key}`, key: { id: key, brands: null } })), 'young')
+    })
+
+    it('are not done where any member of the request is not the one of the audit trail', async () => {
+      for (const [subject, change] of [
+        ['altered1', "subject = 'target'"],
+        ['altered2', "act = 'batch-restore'"],
+        ['altered3', "facts = '{}'"],
+        ['altered4', "requested_by = 'local:other'"],
+      ] as const) {
+        await newBatch(subject)
+        const id = await idOf(approvals.request({ act: 'batch-revoke', subject }, asker))
+        await database.transaction(async (sql) => {
+          await sql.query('alter table approval disable trigger user')
+          await sql.query(`update approval set ${change} where id = $1`, [id])
+          await sql.query('alter table approval enable trigger user')
+        })
+        assert.equal(await refusal(approvals.approve(id, second)), 'altered', change)
+        assert.equal(await statusOf(id), 'PENDING')
+        assert.equal((await tagStore(database).batch(subject))?.status, 'active')
+      }
+    })
+
     it('to delete a key are for an active one', async () => {
       const id = await apiKeyStore(database).create({ hash: newApiKey().hash, name: 'k', scopes: ['read'] })
       await apiKeyStore(database).revoke(id)
@@ -102,6 +150,14 @@ for (const { name, open, skip } of testDatabases())
       }
       const own = await idOf(from.request({ act: 'recycle', subject: '71' }, asker))
       assert.equal(await refusal(from.reject(own, branded)), 'done')
+      await newBatch('71')
+      await idOf(approvals.request({ act: 'batch-revoke', subject: '71' }, asker))
+      const shown = await approvals.page({ brands: ['Bolt'] }, { after: null, backward: false, limit: 100 })
+      assert.deepEqual(
+        shown.map((one) => one.id),
+        [own],
+        'a batch with the number of a product is of no brand',
+      )
     })
 
     it('are not carried out on a subject that has changed since they were approved', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { changed, keysOf } from '../../../test/support/passport/issuer.ts'
+import type { SigningKey } from '../../keys/key.ts'
 import { changeIssuerKeys, generateIssuerKeys, parseIssuerKeys, type IssuerKeyChange } from './issuer-keys.ts'
 
 type Jwk = Record<string, unknown>
@@ -9,6 +10,14 @@ const textOf = (...keys: Jwk[]): string => JSON.stringify({ keys })
 const membersOf = (text: string): Jwk[] => JSON.parse(text).keys
 const [es256 = {}, ed25519 = {}] = membersOf(await generateIssuerKeys())
 const [otherEs256 = {}, otherEd25519 = {}] = membersOf(await generateIssuerKeys())
+
+/** A key of a key store, on P-256. */
+function storedKey(name: string): SigningKey {
+  const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
+  const [x, y] = [jwk.x, jwk.y].map((half) => Buffer.from(half ?? '', 'base64url'))
+  const publicKey = Buffer.concat([Buffer.of(4), x ?? Buffer.alloc(0), y ?? Buffer.alloc(0)])
+  return { name, curve: 'P-256', publicKey, sign: () => Promise.reject(new Error('it does not sign')) }
+}
 
 const summary = (text: string | null) => keysOf(text).map(({ id, algorithm, status }) => `${id} ${algorithm} ${status}`)
 
@@ -39,6 +48,22 @@ describe('issuer keys', () => {
     ])
     assert.equal(membersOf(text)[0]?.['x'], es256['x'])
     assert.equal(summary(await changed(text, { kind: 'rotate' })).length, 6)
+  })
+
+  it('that are new have a name that none had before, also behind a gap', async () => {
+    const text = await changed(textOf({ ...es256, kid: 'key-3' }, { ...ed25519, kid: 'key-7' }), { kind: 'rotate' })
+    assert.deepEqual(summary(text).slice(2), ['key-8 ES256 active', 'key-9 Ed25519 active'])
+  })
+
+  it('sign with the private half of the text where it has one, whatever the key store has under their name', () => {
+    const other = storedKey('issuer-key-1')
+    const read = parseIssuerKeys(textOf(es256), new Map([['key-1', other]]))
+    assert.ok(read.ok)
+    assert.ok(read.keys[0]?.sign)
+    const { d: _d, ...publicHalf } = es256
+    const taken = parseIssuerKeys(textOf(publicHalf), new Map([['key-1', other]]))
+    assert.ok(!taken.ok)
+    assert.match(taken.reason, /issuer-key-1 of the PKCS#11 token is another key/)
   })
 
   it('are revoked with a time when they were stolen; one that signed gets a successor, others keep their status', async () => {
@@ -129,6 +154,7 @@ describe('issuer keys', () => {
     ['no JSON', 'secret-text', /neither a JWK Set nor a JWK/],
     ['an empty set', '{"keys":[]}', /neither/],
     ['a list', '[]', /neither/],
+    ['a set that holds no key', '{"keys":[null]}', /neither/],
     ['a very long text', ' '.repeat(140_000), /too long/],
     ['very many keys', JSON.stringify({ keys: Array(1_000).fill({}) }), /too many keys/],
     ['the gateway key', JSON.stringify(gateway), /gateway/],
@@ -139,6 +165,7 @@ describe('issuer keys', () => {
     ['Ed25519 halves of two keys', textOf({ ...ed25519, d: otherEd25519['d'] }), /belong together/],
     ['a point that is not on the curve', textOf({ ...es256, y: es256['x'] }), /no key/],
     ['a point without y', textOf({ ...es256, y: undefined }), /incomplete/],
+    ['an Ed25519 key with y', textOf({ ...ed25519, y: ed25519['x'] }), /incomplete/],
     ['an odd kid', textOf({ ...es256, kid: '../x' }), /kid/],
     ['a kid with a zero in front', textOf({ ...es256, kid: 'key-01' }), /kid/],
     ['the same kid twice', textOf(es256, { ...ed25519, kid: 'key-1' }), /twice/],

@@ -118,6 +118,18 @@ describe('application/vc+jwt', () => {
   })
 })
 
+describe('the signature of a document', () => {
+  it('is over its RFC 8785 form, however its members are ordered', async () => {
+    const jws = await signer.signDocument({ b: 1, a: { d: 'é', c: 2 } })
+    assert.ok(jws)
+    const payload = Buffer.from('{"a":{"c":2,"d":"é"},"b":1}').toString('base64url')
+    const whole = `${jws.protected}.${payload}.${jws.signature}`
+    await verifyJws(whole)
+    assert.deepEqual(decodeProtectedHeader(whole), { alg: 'ES256', typ: 'JOSE', kid: `${did}#key-1` })
+    assert.equal(await createSigner({ did, keys: [] }).signDocument({}), null)
+  })
+})
+
 describe('application/vc', () => {
   it('has an embedded eddsa-jcs-2022 proof that verifies', async () => {
     const signed = await signer.addProof(snapshot, now)
@@ -125,6 +137,7 @@ describe('application/vc', () => {
     assert.ok(verified, String(error))
     assert.equal(signed.proof.verificationMethod, `${did}#key-2`)
     assert.equal(signed.proof.created, '2026-11-20T09:30:20Z')
+    assert.deepEqual(signed.proof['@context'], snapshot['@context'], 'VC-DI-EDDSA §3.3.1')
   })
 
   it('fails after a changed value, a changed proof and its end', async () => {

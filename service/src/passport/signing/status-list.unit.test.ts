@@ -146,6 +146,8 @@ describe('a status index', () => {
       const shared = (await all(indexesOf(other))).filter(({ index }, at) => index === before[at]?.index)
       assert.ok(shared.length < 3, 'no other secret, and no public value, leads to it')
     }
+    const withoutSecret = Array.from({ length: 20 }, () => statusCandidates(null)(7n, 0))
+    assert.ok(new Set(withoutSecret).size > 15, 'one without a secret follows from no token')
     const { store, rows } = tableStore()
     const [first] = before
     assert.ok(first)
@@ -326,6 +328,14 @@ describe('the bits of a status list', () => {
     assert.equal(await bits(1), together[0])
     assert.equal(state.reads, 1)
     state.now += 1
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [0] })
+  })
+
+  it('of a list that was made within 100 ms are made anew for each reader', async () => {
+    const { bits, change, state } = world({ 1: { state: 4 } })
+    state.delayMs = 100
+    assert.deepEqual(await bits(1), { suspension: [], revocation: [] })
+    change('1', 6)
     assert.deepEqual(await bits(1), { suspension: [0], revocation: [0] })
   })
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
 import fc from 'fast-check'
-import { checkTimes, decodePayment } from './payment.ts'
-import { channelTerms } from './terms.ts'
+import { checkTerms, checkTimes, decodePayment, type Payment } from './payment.ts'
+import { channelTerms, type PaymentTerms } from './terms.ts'
 
 const address = `0x${'Ab'.repeat(20)}` as const
 const authorization = {
@@ -17,6 +18,25 @@ const first = { x402Version: 1, scheme: 'exact', network: 'base-sepolia' }
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
 const headerOf = (changed: object, signature = `0x${'11'.repeat(64)}1b`) =>
   base64({ ...first, payload: { signature, authorization: { ...authorization, ...changed } } })
+
+const terms: PaymentTerms = {
+  price: 10_000n,
+  asset: address,
+  payTo: address,
+  resource: 'https://example.com/verify',
+  tokenName: 'USDC',
+  tokenVersion: '2',
+}
+const lower = address.toLowerCase() as Hex
+const paid: Payment = {
+  from: lower,
+  to: lower,
+  value: 10_000n,
+  validAfter: 0n,
+  validBefore: 1_900_000_000n,
+  nonce: `0x${'cd'.repeat(32)}`,
+  signature: `0x${'11'.repeat(64)}1b`,
+}
 
 describe('a payment header', () => {
   it('is read with addresses, nonce and signature in lower case', () => {
@@ -37,6 +57,17 @@ describe('a payment header', () => {
       assert.ok(decoded.kind === 'payment')
       assert.equal(decoded.payment.signature.slice(130), read)
     }
+  })
+
+  it('has at most 8,192 characters', () => {
+    const kindOf = (bytes: number) => {
+      const envelope = { ...first, payload: { signature: paid.signature, authorization }, more: '' }
+      const more = 'x'.repeat(bytes - JSON.stringify(envelope).length)
+      const header = base64({ ...envelope, more })
+      return [header.length, decodePayment(header, undefined).kind]
+    }
+    assert.deepEqual(kindOf(6_144), [8_192, 'payment'])
+    assert.deepEqual(kindOf(6_145), [8_196, 'error'])
   })
 
   it('of version 2 wins over one of version 1', () => {
@@ -68,6 +99,32 @@ describe('a payment header', () => {
       'authorization_valid_too_long',
       'authorization_valid_too_long',
     ])
+  })
+
+  it('has begun before this second, and has six seconds left in which it is mined', () => {
+    const now = 1_900_000_000n
+    const check = (validAfter: bigint, validBefore: bigint) => checkTimes({ ...paid, validAfter, validBefore }, now)
+    assert.equal(check(now - 1n, now + 6n), undefined)
+    assert.equal(check(now, now + 6n), 'authorization_not_yet_valid')
+    assert.equal(check(now - 1n, now + 5n), 'authorization_expired')
+  })
+
+  it('may pay a deposit from the smallest one on, and none where no channel is offered', () => {
+    const config = {
+      payer: paid.from,
+      payerAuthorizer: paid.from,
+      receiver: paid.to,
+      receiverAuthorizer: paid.to,
+      token: terms.asset,
+      withdrawDelay: 86_400,
+      salt: paid.nonce,
+    }
+    const channels = channelTerms([{ address }], terms.price)
+    const check = (value: bigint, offered: object) =>
+      checkTerms({ payment: { ...paid, value, deposit: { config, salt: paid.nonce } } }, { ...terms, ...offered })
+    assert.equal(check(channels.minDeposit, { channels }), undefined)
+    assert.equal(check(channels.minDeposit - 1n, { channels }), 'deposit_too_small')
+    assert.equal(check(channels.minDeposit, {}), 'deposit_too_small')
   })
 
   it('of any text at all is an answer, never an exception', () => {
