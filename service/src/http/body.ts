@@ -60,8 +60,6 @@ function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buf
       clearTimeout(deadline)
       clearTimeout(idle)
       request.off('data', take).off('end', end).off('close', abort).off('error', abort)
-      // A later error of the connection would end the process when no listener takes it.
-      if (typeof result === 'string') request.on('error', () => {})
       if (!request.complete) request.pause()
       resolve(result)
     }

@@ -68,6 +68,23 @@ describe('the body of a Node request', () => {
     assert.deepEqual(await more, { ok: false, because: 'too-large' })
   })
 
+  it('is read no further than that from a client that goes on, whose connection may fail later', async () => {
+    let dripping: NodeJS.Timeout | undefined
+    let request: IncomingMessage | undefined
+    const drip = (socket: Socket, arrived: IncomingMessage) => {
+      request = arrived
+      dripping = setInterval(() => socket.write('1\r\n0\r\n'), 20)
+    }
+    const endless = [head('Transfer-Encoding: chunked'), 'b\r\n01234567890\r\n']
+    const body = await bodyOf(endless, { maxBytes: 2, drainBytes: 10 }, drip)
+    clearInterval(dripping)
+    assert.deepEqual(body, { ok: false, because: 'too-large' })
+    assert.equal(request?.isPaused(), true)
+    const closed = new Promise((resolve) => request?.once('close', resolve))
+    request.destroy(new Error('the connection was reset'))
+    await closed
+  })
+
   it('is rejected at its deadline, also while it is drained', async () => {
     let dripping: NodeJS.Timeout | undefined
     const drip = (socket: Socket) => void (dripping = setInterval(() => socket.write('1\r\n0\r\n'), 20))
@@ -107,6 +124,7 @@ describe('the body of a web request', () => {
   it('is read as text', async () => {
     assert.deepEqual(await readWebBody(post('grüß'), limits), { ok: true, text: 'grüß' })
     assert.deepEqual(await readWebBody(new Request('http://a/'), limits), { ok: true, text: '' })
+    assert.deepEqual(await readWebBody(post('0123456789'), limits), { ok: true, text: '0123456789' })
   })
 
   it('is rejected with the same reasons', async () => {
@@ -126,6 +144,18 @@ describe('the body of a web request', () => {
     const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
       taken += 1
       if (taken < 5) controller.enqueue(new Uint8Array(9))
+      else controller.close()
+    }
+    const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))
+    assert.deepEqual(await readWebBody(request, limits), { ok: false, because: 'too-large' })
+    assert.equal(taken, 5)
+  })
+
+  it('is drained up to 4 MB', async () => {
+    let taken = 0
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      taken += 1
+      if (taken < 20) controller.enqueue(new Uint8Array(1_048_576))
       else controller.close()
     }
     const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))

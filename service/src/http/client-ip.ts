@@ -57,9 +57,9 @@ export function createTrust(ranges: readonly string[]): (address: string | undef
 function toBlockList(ranges: readonly string[]): BlockList {
   const list = new BlockList()
   for (const range of ranges) {
-    const [address = '', bits] = range.split('/')
+    const [address = '', bits, ...rest] = range.split('/')
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    if (isIP(address) === 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
+    if (isIP(address) === 0 || rest.length > 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
       throw new RangeError(`"${range}" is not an address or CIDR range.`)
     list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family)
   }

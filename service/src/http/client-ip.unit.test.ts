@@ -80,6 +80,17 @@ describe('the client of a request', () => {
   })
 
   it('refuses a proxy setting that is no range', () => {
-    assert.throws(() => clientKeys(['example.com']), /"example.com" is not an address or CIDR range/)
+    for (const text of [
+      'example.com',
+      '',
+      '/8',
+      '10.0.0.0/',
+      '10.0.0.0/0x8',
+      '10.0.0.0/ 8',
+      '10.0.0.0/1e1',
+      '10.0.0.0/8/24',
+    ])
+      assert.throws(() => clientKeys([text]), new RangeError(`"${text}" is not an address or CIDR range.`))
+    for (const text of ['10.0.0.0/33', '::/129']) assert.throws(() => clientKeys([text]), RangeError)
   })
 })

@@ -81,7 +81,7 @@ export async function listen(options: {
   }
   server.on('request', (request, response) => {
     const rejection = rejectionOf(request, options.onBroken)
-    if (draining || rejection !== undefined) response.shouldKeepAlive = false
+    if (draining) response.shouldKeepAlive = false
     if (rejection === undefined) return answer(request, response)
     reject(request, response, rejection)
   })

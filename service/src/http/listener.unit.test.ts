@@ -56,6 +56,7 @@ describe('a listener', () => {
       ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
       ['GET / HTTP/1.1\r\nHost: a\r\nExpect: the unexpected\r\n\r\n', 417],
       [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+      [`GET /${'x'.repeat(16_379)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431],
     ] as const) {
       const answer = await raw(listener.port, text)
       assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))

@@ -34,7 +34,8 @@ describe('the configuration', () => {
     refuses({ VERIFICATION_PORT: '80a' }, 'VERIFICATION_PORT must be a whole number from 0 to 65535; found "80a".')
     refuses({ CHAIN_BLOCK_TAG: 'pending' }, /CHAIN_BLOCK_TAG must be one of latest, safe, finalized; found "pending"/)
     refuses({ CHAIN_CONTRACT: '0x12' }, /CHAIN_CONTRACT must be an address \(0x and 40 hex digits\)/)
-    refuses({ TRUSTED_PROXIES: '10.0.0.0/99' }, /TRUSTED_PROXIES must be IP addresses or CIDR ranges/)
+    for (const range of ['10.0.0.0/99', '10.0.0.0/', '10.0.0.0/8/24', 'proxy'])
+      refuses({ TRUSTED_PROXIES: range }, /TRUSTED_PROXIES must be IP addresses or CIDR ranges/)
   })
 
   it('names each listener by an address at which it answers', () => {

@@ -1,10 +1,11 @@
 /** Parsers of setting texts. Each says in words what it accepts, for the error message and the handbook. */
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Hex } from '@touchstone/verdict'
 import { parseAddress } from '../../domain/address.ts'
 import { decodePercent } from '../../lib/bytes.ts'
 import { parseServers } from '../../db/postgres/server-list.ts'
+import { createTrust } from '../../http/client-ip.ts'
 
 export type Parser<T> = {
   /** The text that stands for a setting that is not set. */
@@ -174,12 +175,9 @@ export function mapped<T, R>(inner: Parser<T>, convert: (value: T) => R): Parser
 
 /** Returns whether a text is an IP address or a CIDR range. */
 export function isRange(text: string): boolean {
-  const [ip = '', bits] = text.split('/')
-  if (isIP(ip) === 0) return false
-  if (bits === undefined) return true
   try {
-    new BlockList().addSubnet(ip, Number(bits), isIP(ip) === 6 ? 'ipv6' : 'ipv4')
-    return /^\d{1,3}$/.test(bits)
+    createTrust([text])
+    return true
   } catch {
     return false
   }

@@ -178,6 +178,28 @@ describe('a limit that processes share', () => {
     assert.equal(world.lines.length, 1)
   })
 
+  it('takes an answer about another number of windows for a failure', async () => {
+    const world = startTable({ at: 0 })
+    const limits = world.newProcess()
+    const limiter = limits.limiter({ ...options, limit: 2 })
+    world.state.answer = async (drawn) => [...drawn, ...drawn]
+    const [first, second] = await allOf([limiter.take('a'), limiter.take('b')])
+    assert.deepEqual([first?.remaining, second?.remaining], [1, 1])
+    const { failures, local, up } = limits.stats()
+    assert.deepEqual({ failures, local, up }, { failures: 1, local: 2, up: false })
+  })
+
+  it('asks for 500 windows in a call, and counts alone beyond 10,000 that wait', async () => {
+    const world = startTable({ at: 0 })
+    const limits = world.newProcess()
+    const limiter = limits.limiter({ ...options, limit: 2 })
+    const taken = Array.from({ length: 10_001 }, (_none, client) => limiter.take(String(client)))
+    assert.equal(limits.stats().local, 1)
+    assert.ok((await allOf(taken)).every((quota) => quota?.allowed === true))
+    assert.equal(world.calls.length, 20)
+    assert.ok(world.calls.every(({ length }) => length === 500))
+  })
+
   it('does not wait for a store that never answers', async () => {
     const world = startTable({ at: 0 })
     world.state.answer = () => new Promise(() => {})
