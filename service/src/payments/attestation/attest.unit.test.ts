@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { zeroAddress } from '@touchstone/verdict'
 import type { VerdictAnswer } from '../../assets/verdicts.ts'
-import { createAttest } from './attest.ts'
+import { zeroHash } from '../../domain/chain.ts'
+import { localEthereumKey } from '../../keys/ethereum.ts'
+import { attestationKeyOf, createAttest, type AttestationKey } from './attest.ts'
+
+const keyOf = (byte: number) => {
+  const key = localEthereumKey(new Uint8Array(32).fill(byte))
+  assert.ok(key)
+  return attestationKeyOf(key)
+}
 
 describe('an attestation', () => {
   const order = { tokenId: 7n, assetId: '7' } as Parameters<ReturnType<typeof createAttest>>[0]
@@ -17,6 +26,19 @@ describe('an attestation', () => {
       await assert.rejects(attest(order), { error: 'chain_unavailable', cause: 'the verdict is about another asset' })
       await assert.rejects(attest(order, 'a proof of before'), { error: 'chain_unavailable' })
     }
+  })
+
+  it('is not sold where another key has signed it', async () => {
+    const chainRef = { chain_id: 84532, contract: zeroAddress, token_id: '7', block_number: 1, block_hash: zeroHash }
+    const verdict = { token_id: '7', state: 'ACTIVATED', state_code: 3, owner_commitment: null, chainRef }
+    const answer = { verdict, flags: 0 } as unknown as VerdictAnswer
+    const attestBy = (signer: AttestationKey) =>
+      createAttest({
+        verdicts: { answer: async () => answer },
+        key: () => ({ ...keyOf(1), sign: signer.sign }),
+      })(order)
+    assert.match((await attestBy(keyOf(1))) ?? '', new RegExp(`"signer":"${keyOf(1).address}"`))
+    await assert.rejects(attestBy(keyOf(2)), { error: 'signer_unavailable' })
   })
 
   it('is not made where there is no asset', async () => {

@@ -84,6 +84,16 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(statusOf(address), 'revoked')
     })
 
+    it('keeps what a later reading found where an earlier one answers after it', async () => {
+      const address: Hex = `0x${'66'.repeat(20)}`
+      const { copy, statusOf, first, release } = await readBeforeRevocation(address)
+      await copy.read()
+      assert.equal(statusOf(address), 'revoked')
+      release()
+      await first
+      assert.equal(statusOf(address), 'revoked')
+    })
+
     it('publishes no copy that is older than 30 seconds', async () => {
       const address: Hex = `0x${'55'.repeat(20)}`
       await keys.add(address, { validFrom: 100, status: 'active' })

@@ -1,4 +1,4 @@
-/** Keys whose making was cut short (spec §4.8). */
+/** Keys whose making was cut short, and retired keys that were stolen (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, it } from 'node:test'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
@@ -19,4 +19,25 @@ it('a key does not sign where its process ended while it announced the key', asy
   const next = await openAttestationKeys({ ...options, now: later })
   assert.equal(next.active().keyId, before)
   assert.equal((await next.published()).length, 1)
+})
+
+it('a retired key can be revoked, which makes no other key', async (t) => {
+  const own = await openEmptyPglite()
+  t.after(() => own.close())
+  let seconds = 1_795_227_313
+  const options = { folder: testFolder(), database: own, isPublicKnowledge: () => false, now: () => 1_000 * seconds }
+  const keys = await openAttestationKeys(options)
+  const { keyId: old } = keys.active()
+  seconds += 1
+  const next = await keys.add()
+  assert.ok('keyId' in next)
+  assert.ok('keyId' in (await keys.switchTo(next.keyId)))
+  assert.ok('keyId' in (await keys.revoke(old)))
+  assert.deepEqual(
+    (await keys.published()).map(({ keyId, status }) => [keyId, status]),
+    [
+      [old, 'revoked'],
+      [next.keyId, 'active'],
+    ],
+  )
 })

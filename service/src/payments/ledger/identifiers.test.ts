@@ -23,6 +23,13 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await store.find({ ...payment, identifier }))?.nonce, payment.nonce)
     })
 
+    it('finds no payment by its identifier that another version has claimed and not taken in', async () => {
+      const named = { ...newPayment(), identifier: 'order_0123456789-O' }
+      assert.ok(await store.insert(named))
+      await opened.change(named, `state = 'open', holder = null, claimed_until = clock_timestamp() + interval '1 hour'`)
+      assert.equal(await store.find({ ...named, nonce: randomHex(32), requestHash: randomHex(32).slice(2) }), undefined)
+    })
+
     it('finds the payment itself before that of its identifier, and that before another one for its request', async () => {
       const named = { ...newPayment(), identifier: 'order_0123456789-H' }
       const own = { ...newPayment(), payer: named.payer }
