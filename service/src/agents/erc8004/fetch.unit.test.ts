@@ -1,5 +1,6 @@
 /** The guards around somebody else's URL. A plain server stands in for the public one: the connector leads every allowed host to it. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { RequestListener } from 'node:http'
 import { connect as connectPlain, type LookupFunction } from 'node:net'
 import { after, before, describe, it } from 'node:test'
@@ -94,7 +95,11 @@ describe('a remote registration file', () => {
     ['a public and a private one', ['93.184.215.14', '10.0.0.1']],
     ['a private one of IPv6', ['fd00::1']],
   ] as const)
-    it(`is not fetched when the name resolves to ${what}, and not waited for`, { timeout: 240_000 }, async () => {
+    it(`is not fetched when the name resolves to ${what}, and not waited for`, { timeout: 240_000 }, async (t) => {
+      const errors: string[] = []
+      const note = (message: unknown) => void errors.push((message as { error: Error }).error.message)
+      subscribe('undici:client:connectError', note)
+      t.after(() => unsubscribe('undici:client:connectError', note))
       const lookup: LookupFunction = (_host, { all }, done) => {
         const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
         if (all === true) done(null, found)
@@ -102,6 +107,7 @@ describe('a remote registration file', () => {
       }
       const remote = createRemoteFiles({ lookup, timeoutMs: 600_000 })
       assert.equal(await remote.text('https://agent.example/file.json'), null)
+      assert.deepEqual(errors, ['a private address'], 'no address was tried')
       await remote.close()
     })
 })
