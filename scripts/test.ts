@@ -21,8 +21,10 @@ chmodSync(folder, 0o755) // PostgreSQL runs as another user
 process.env['TMPDIR'] = folder
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 await using made = new AsyncDisposableStack()
+let ending: Promise<unknown> | undefined
+// A signal to a process group comes twice, because npm passes its own one on. The second must not end this process before its commands.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-  process.once(signal, () => void made.disposeAsync().finally(() => process.exit(1)))
+  process.on(signal, () => (ending ??= made.disposeAsync().finally(() => process.exit(1))))
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
