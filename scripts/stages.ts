@@ -61,7 +61,7 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   if (failed > 0) process.exitCode = 1
 }
 
-/** Runs a command in a process group of its own, because the shell of an npm script passes no signal on. The group ends with this process. */
+/** Runs a command in a process group of its own, which ends with this process. The shell of an npm script passes no signal on. */
 function run([program, ...args]: Command, collect: boolean): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
