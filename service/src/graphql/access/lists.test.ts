@@ -5,7 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { alice, bob, hashOf, insertAsset, insertTransfer } from '../../../test/support/index/rows.ts'
 import { useOpened } from '../../../test/support/opened.ts'
-import type { Keyset, KeysetPage } from '../../db/columns.ts'
+import { bytes, type Keyset, type KeysetPage, numbers, texts } from '../../db/columns.ts'
 import type { IndexStores } from '../stores.ts'
 import { indexStores } from '../stores.ts'
 import { scopedStores } from './scoped-stores.ts'
@@ -65,13 +65,27 @@ for (const { name, open, skip } of testDatabases())
           await insertTransfer(database, { id: `${tokenId}-${n}`, assetPk, status, expiresAt, initiatedAt, ...parties })
         }
       }
-      await database.exec(`
-        insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
-          select a.tag_hash, n, case when n = 2 then 'REPLAYED' else 'FRESH' end, (array['FR', 'DE'])[1 + n % 2], '2026-01-02', 1, at, at
-          from asset a, generate_series(1, 3) n, lateral (select '2026-01-02'::timestamptz + (n + 5 * a.token_id::int) % 7 * interval '1 second' as at) t;
-        insert into tap_anomaly (tag_hash, kind, day, found_at)
-          select a.tag_hash, kind, '2026-01-02', '2026-01-02'::timestamptz + 5 * a.token_id::int % 7 * interval '1 second'
-          from asset a, unnest(array['TWO_PLACES', 'COUNTER_JUMP']) kind;`)
+      const tapped = Array.from({ length: products }, (_, at) => at + 1).flatMap((tokenId) =>
+        [1, 2, 3].map((n) => ({ tokenId, n, at: second((n + 5 * tokenId) % 7) })),
+      )
+      await database.query(
+        `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
+           select tag_hash, n, case when n = 2 then 'REPLAYED' else 'FRESH' end, (array['FR', 'DE'])[1 + n % 2], '2026-01-02', 1, at, at
+           from unnest($1::bytea[], $2::int[], $3::timestamptz[]) g (tag_hash, n, at)`,
+        [
+          bytes(tapped.map(({ tokenId }) => hashOf(tokenId))),
+          numbers(tapped.map(({ n }) => n)),
+          texts(tapped.map(({ at }) => at)),
+        ],
+      )
+      await database.query(
+        `insert into tap_anomaly (tag_hash, kind, day, found_at) select tag_hash, kind, '2026-01-02', at
+           from unnest($1::bytea[], $2::timestamptz[]) g (tag_hash, at), unnest(array['TWO_PLACES', 'COUNTER_JUMP']) kind`,
+        [
+          bytes(tapped.flatMap(({ tokenId, n }) => (n === 1 ? [hashOf(tokenId)] : []))),
+          texts(tapped.flatMap(({ n, at }) => (n === 1 ? [at] : []))),
+        ],
+      )
     })
 
     for (const [list, { page, placeOf }] of Object.entries(lists))

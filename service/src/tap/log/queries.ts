@@ -134,12 +134,18 @@ export function tapPageStatement(
   const [direction, behind] = backward ? (['asc', '>'] as const) : (['desc', '<'] as const)
   const wanted = [conditionOf(time, byTag ? filter : { ...filter, brands }, values)]
   if (after !== null) wanted.push(behindOf(`(${time}, id)`, behind, after, values))
-  const end = `order by ${time} ${direction}, id ${direction} limit $${values.push(limit)}`
-  const rows = `from ${table} where ${wanted.join(' and ')}`
-  if (!byTag) return { text: `select ${columns} ${rows} ${end}`, values }
-  const ofEach = `select t.* from asset b cross join lateral (select * ${rows} and tag_hash = b.tag_hash ${end}) t
-    where b.brand = any($${values.push(brands)}::text[])`
-  return { text: `select ${columns} from (${ofEach}) taps ${end}`, values }
+  const where = wanted.join(' and ')
+  const most = values.push(limit)
+  if (!byTag) {
+    const text = `select ${columns} from ${table} where ${where}
+    order by ${time} ${direction}, id ${direction} limit $${most}`
+    return { text, values }
+  }
+  const text = `select ${columns} from (select t.* from asset b cross join lateral (
+      select * from ${table} where ${where} and tag_hash = b.tag_hash order by ${time} ${direction}, id ${direction} limit $${most}) t
+    where b.brand = any($${values.push(brands)}::text[])) taps
+    order by ${time} ${direction}, id ${direction} limit $${most}`
+  return { text, values }
 }
 
 function conditionOf(time: string, filter: TapFilter, values: unknown[]): string {

@@ -9,7 +9,6 @@ const ofFiles: Readonly<Record<string, readonly (readonly [piece: string, purpos
   'index/queries/groups.ts': [['groups_of(state, flags, created_at) g', 'groups of products, for a key with brands']],
   'index/queries/transfers.ts': [
     ['select t.* from transfer', 'lists of transfers; with a product one shard'],
-    ['select t.* from asset b', 'lists of transfers; with a product one shard'],
     ['select 1 from transfer t where ${', 'counts of transfers; with a product one shard'],
   ],
   'index/queries/past.ts': [
@@ -32,10 +31,7 @@ const ofFiles: Readonly<Record<string, readonly (readonly [piece: string, purpos
   'tap/log/recorder.ts': [
     ['where tag_hash = any', 'products of taps by former commitments, while TAG_PEPPER is replaced'],
   ],
-  'tap/log/queries.ts': [
-    ['from ${table} where', 'the log of taps, for a key with brands'],
-    ['select t.* from asset b', 'the log of taps, for a key with brands'],
-  ],
+  'tap/log/queries.ts': [['from ${table} where', 'the log of taps, for a key with brands']],
   'tap/replay-ledger.ts': [['delete from tap', 'old taps are forgotten, 1,000 at a time']],
   'index/transfers.ts': [["where status = 'pending'", 'offers that ran out']],
   'index/assets/texts.ts': [['metadata_hash = $1', 'names of products whose metadata came late']],

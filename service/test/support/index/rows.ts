@@ -1,5 +1,6 @@
 /** Rows of the index for tests of what reads it, by SQL. */
 import assert from 'node:assert/strict'
+import type { Hex } from '@touchstone/verdict'
 import type { AssetEvent } from '../../../src/domain/registry-event.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
 import { returned, withSums } from '../../../src/index/assets/sums.ts'
@@ -23,7 +24,7 @@ export type AssetRow = {
 
 export const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
 export const bob = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc'
-export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`
+export const hashOf = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
 
 /** The members that an event of any kind may lack. */
 export const noMembers = {
