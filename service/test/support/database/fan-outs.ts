@@ -9,6 +9,7 @@ const ofFiles: Readonly<Record<string, readonly (readonly [piece: string, purpos
   'index/queries/groups.ts': [['groups_of(state, flags, created_at) g', 'groups of products, for a key with brands']],
   'index/queries/transfers.ts': [
     ['select t.* from transfer', 'lists of transfers; with a product one shard'],
+    ['select t.* from asset b', 'lists of transfers; with a product one shard'],
     ['select 1 from transfer t where ${', 'counts of transfers; with a product one shard'],
   ],
   'index/queries/past.ts': [
