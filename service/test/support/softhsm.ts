@@ -62,13 +62,44 @@ export function createToken() {
     /** Imports keys into the token. It must not be open in this process. */
     importKeys: (keys: readonly ImportedKey[]) =>
       inModule((token) => {
-        const slot = token.C_GetSlotList(true).find((each) => token.C_GetTokenInfo(each).label.startsWith(tokenLabel))
-        assert.ok(slot)
-        const session = token.C_OpenSession(slot, rwSession)
-        token.C_Login(session, ckuUser, pin)
+        const session = openSession(token)
         for (const key of keys) for (const template of templatesOf(key)) token.C_CreateObject(session, template)
       }),
+    /** Returns how the private or secret keys of a name are kept. The token must not be open in this process. */
+    protectionOf(name: string) {
+      let found: { isPrivate: boolean; isSensitive: boolean; isExtractable: boolean }[] = []
+      inModule((token) => {
+        const session = openSession(token)
+        const [isPrivate, isSensitive, isExtractable] = [0x2, 0x103, 0x162].map(
+          (type) => (key: Handle) => token.C_GetAttributeValue(session, key, [{ type }])[0]?.value[0] === 1,
+        ) as [Test, Test, Test]
+        found = [3, 4].flatMap((kind) => {
+          token.C_FindObjectsInit(session, [
+            { type: 0x0, value: kind },
+            { type: 0x3, value: name },
+          ])
+          const keys = token.C_FindObjects(session, 10)
+          token.C_FindObjectsFinal(session)
+          return keys.map((key) => ({
+            isPrivate: isPrivate(key),
+            isSensitive: isSensitive(key),
+            isExtractable: isExtractable(key),
+          }))
+        })
+      })
+      return found
+    },
   }
+}
+
+type Test = (key: Handle) => boolean
+
+function openSession(token: TokenWriter): Handle {
+  const slot = token.C_GetSlotList(true).find((each) => token.C_GetTokenInfo(each).label.startsWith(tokenLabel))
+  assert.ok(slot)
+  const session = token.C_OpenSession(slot, rwSession)
+  token.C_Login(session, ckuUser, pin)
+  return session
 }
 
 /** Runs work with the initialized module. It is loaded by name because the package is optional and has no types here. */

@@ -118,6 +118,13 @@ describe('keys in a PKCS#11 token', { skip: skipToken }, () => {
     store = await openToken(token.options)
     assert.ok(await store.aesKey('master'))
   })
+
+  it('stay in it: the module gives out no key that was made there', async () => {
+    await store[Symbol.asyncDispose]()
+    for (const name of ['made-secp256k1', 'made-P-256', 'made-Ed25519', 'made-aes'])
+      assert.deepEqual(token.protectionOf(name), [{ isPrivate: true, isSensitive: true, isExtractable: false }], name)
+    store = await openToken(token.options)
+  })
 })
 
 /** A package in the place of pkcs11js. Its token hangs until the file `released` exists: SoftHSM2 cannot be made to. */
