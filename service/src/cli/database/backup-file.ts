@@ -10,7 +10,7 @@ import { type FileHandle, link, open, rename, rm } from 'node:fs/promises'
 import { pipeline as streamPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { CommandError } from '../session/output.ts'
+import { assertNotInterrupted } from '../session/output.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject } from '../../lib/json.ts'
 import { seal, syncFolder, unseal } from '../../lib/sealed/file.ts'
@@ -150,7 +150,7 @@ export async function* readBackup(path: string, options: ReadOptions): AsyncGene
   let end: string | null = null
   const { content, format } = await openContent(path, options)
   for await (const bytes of readLines(content)) {
-    assertGoesOn(options.signal)
+    assertNotInterrupted(options.signal)
     const text = bytes.toString()
     if (end !== null) throw new DamagedBackup('There is more after the end.')
     if (text.startsWith('{"end":')) {
@@ -166,11 +166,6 @@ export async function* readBackup(path: string, options: ReadOptions): AsyncGene
   const wanted = JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })
   if (end !== wanted) throw new DamagedBackup(end === null ? 'The end is missing.' : 'The checksum does not match.')
   return count.counts()
-}
-
-/** Throws a CommandError when the command is interrupted: its work is undone, or has changed nothing. */
-export function assertGoesOn({ aborted }: AbortSignal): void {
-  if (aborted) throw new CommandError('The command was interrupted. Nothing was changed.')
 }
 
 function formatLine(line: BackupLine): string {

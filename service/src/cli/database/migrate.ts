@@ -17,7 +17,7 @@ import {
 } from '../../db/migrate.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { assertNotInterrupted, CommandError, formatJson } from '../session/output.ts'
 import { defineCommand } from '../session/command.ts'
 import type { CommandIo } from '../session/control-client.ts'
 
@@ -140,13 +140,13 @@ async function spread(session: BareSession, database: Database, shards: number |
 
 /** Waits until no other process distributes. One that was killed is noticed by the database when the copy of its table ends. */
 async function holdDistribution({ hold }: Database, io: CommandIo): Promise<HeldLock> {
-  for (let isFirst = true; !io.signal.aborted; isFirst = false) {
+  for (let isFirst = true; ; isFirst = false) {
+    assertNotInterrupted(io.signal)
     const held = await hold(locks.distribution)
     if (held !== null) return held
     if (isFirst) io.err('Another process distributes the tables. Waiting for it …')
     await sleep(500, { signal: io.signal })
   }
-  throw new CommandError('The command was interrupted. Nothing was changed.')
 }
 
 function parseShards(text: string): number {

@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { assertGoesOn, type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
+import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
 import { checkBackup, describeDamage, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
 import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError, formatJson, printTable } from '../session/output.ts'
+import { assertNotInterrupted, CommandError, formatJson, printTable } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
 import { beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
@@ -208,7 +208,7 @@ async function fill(database: Database, { path, head, reading, staged, atLast }:
     await endRestore(sql, heads, known)
     const filled = { trail: await verifyAudit(sql), inForce: await readInForce(sql) }
     const [row] = await sql.query<{ transaction: string }>('select pg_current_xact_id()::text as transaction')
-    assertGoesOn(reading.signal)
+    assertNotInterrupted(reading.signal)
     await staged.place()
     atLast({ transaction: row?.transaction ?? '', ...filled })
     return filled

@@ -14,6 +14,11 @@ export function coloured(colour: 'green' | 'red' | 'yellow', text: string): stri
 /** The command cannot be done. The message is one sentence for the user. */
 export class CommandError extends Error {}
 
+/** Throws a CommandError when the command is interrupted. The caller has changed nothing, or what it did is undone. */
+export function assertNotInterrupted({ aborted }: AbortSignal): void {
+  if (aborted) throw new CommandError('The command was interrupted. Nothing was changed.')
+}
+
 /** Matches what moves a cursor, sets a title or reorders text. Errors repeat names and cells of files that others wrote. */
 const invisible = /[[\p{Cc}\p{Cf}]--[\n\t]]/gv
 

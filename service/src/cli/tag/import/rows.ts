@@ -183,11 +183,11 @@ export function createPlanner(tags: Tags) {
   }
 
   /** Reads the tags of all rows at once. A statement for each row would take most of the time of an import. */
-  async function readRegistered(rows: readonly ImportRow[]): Promise<readonly Registered[]> {
+  async function readRegistered(rows: readonly ImportRow[]): Promise<ReadonlyMap<ImportRow, Registered>> {
     const known = await tags.tagsOfUids(rows.map(({ uid }) => uid))
     const onItems = await tags.tagsOfItems(rows.map(({ item }) => item))
     const onTokens = await tags.tagsOfTokens(rows.map((row, at) => tokenOf(row, known[at])))
-    return rows.map((_, at) => ({ known: known[at], onItem: onItems[at], onToken: onTokens[at] }))
+    return new Map(rows.map((row, at) => [row, { known: known[at], onItem: onItems[at], onToken: onTokens[at] }]))
   }
 
   function planRow(
@@ -221,9 +221,9 @@ export function createPlanner(tags: Tags) {
     read: readonly ParsedRow[],
     batches: ReadonlyMap<string, RegisteredBatch>,
   ): Promise<(Plan | Stop)[]> {
-    const registered = (await readRegistered(read.flatMap((one) => (one.ok ? [one.row] : [])))).values()
+    const registered = await readRegistered(read.flatMap((one) => (one.ok ? [one.row] : [])))
     return read.map((one) =>
-      one.ok ? planRow(one.row, registered.next().value as Registered, batches) : refused(one.reason),
+      one.ok ? planRow(one.row, registered.get(one.row) as Registered, batches) : refused(one.reason),
     )
   }
 }
