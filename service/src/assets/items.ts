@@ -72,10 +72,11 @@ export function itemStore(sql: Sql) {
       return row === undefined ? null : BigInt(row.token_id)
     },
 
-    /** Returns the tokens of items, in their order; null for none. */
-    async tokensOfItems(keys: readonly ItemKey[]): Promise<readonly (bigint | null)[]> {
-      const nameOf = ({ gtin, serial }: ItemKey) => `${gtin} ${serial}`
-      const values = [texts(keys.map(({ gtin }) => gtin)), texts(keys.map(({ serial }) => serial))]
+    /** Returns the tokens of items, in their order; null for none, and where there is no item. */
+    async tokensOfItems(keys: readonly (ItemKey | undefined)[]): Promise<readonly (bigint | null)[]> {
+      const nameOf = (key: ItemKey | undefined) => `${key?.gtin} ${key?.serial}`
+      const wanted = keys.filter((key) => key !== undefined)
+      const values = [texts(wanted.map(({ gtin }) => gtin)), texts(wanted.map(({ serial }) => serial))]
       const rows = await sql.query<ItemKey & { token_id: string }>(tokensStatement, values)
       const tokens = new Map(rows.map((row) => [nameOf(row), BigInt(row.token_id)]))
       return keys.map((key) => tokens.get(nameOf(key)) ?? null)

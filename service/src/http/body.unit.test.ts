@@ -139,29 +139,21 @@ describe('the body of a web request', () => {
       assert.deepEqual(await readWebBody(request, limits), { ok: false, because })
   })
 
-  it('without a length is drained before it is rejected', async () => {
-    let taken = 0
-    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
-      taken += 1
-      if (taken < 5) controller.enqueue(new Uint8Array(9))
-      else controller.close()
-    }
-    const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))
-    assert.deepEqual(await readWebBody(request, limits), { ok: false, because: 'too-large' })
-    assert.equal(taken, 5)
-  })
-
-  it('is drained up to 4 MB', async () => {
-    let taken = 0
-    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
-      taken += 1
-      if (taken < 20) controller.enqueue(new Uint8Array(1_048_576))
-      else controller.close()
-    }
-    const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))
-    assert.deepEqual(await readWebBody(request, limits), { ok: false, because: 'too-large' })
-    assert.equal(taken, 5)
-  })
+  for (const [name, size, pieces] of [
+    ['without a length is drained before it is rejected', 9, 5],
+    ['is drained up to 4 MB', 1_048_576, 20],
+  ] as const)
+    it(name, async () => {
+      let taken = 0
+      const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        taken += 1
+        if (taken < pieces) controller.enqueue(new Uint8Array(size))
+        else controller.close()
+      }
+      const request = post(new ReadableStream({ pull }, { highWaterMark: 0 }))
+      assert.deepEqual(await readWebBody(request, limits), { ok: false, because: 'too-large' })
+      assert.equal(taken, 5)
+    })
 
   it('is cancelled when it is slow', async () => {
     const cancelled = Promise.withResolvers<void>()

@@ -36,7 +36,7 @@ export type ImportOutcome =
     }
 
 /** `newer`: the chip has a higher epoch. `created` is null where another batch has this epoch of the chip. */
-type Registered = { readonly newer: boolean; readonly created: boolean | null }
+type ImportAnswer = { readonly newer: boolean; readonly created: boolean | null }
 
 export type RegisteredTag = Readonly<{
   uid: Uint8Array
@@ -95,9 +95,9 @@ export function tagStore(sql: Sql) {
   const tagOfUid = (uid: Uint8Array) => one(`uid = $1 AND ${counts}`, [uid])
 
   async function tagsOfTokens(
-    tokenIds: readonly (bigint | undefined)[],
+    tokenIds: readonly (bigint | null | undefined)[],
   ): Promise<readonly (RegisteredTag | undefined)[]> {
-    const tokens = numbers(tokenIds.filter((tokenId) => tokenId !== undefined))
+    const tokens = numbers(tokenIds.filter((tokenId) => tokenId !== null && tokenId !== undefined))
     const places = await sql.query<{ tokenId: string; uid: Uint8Array; epoch: number }>(tagsOfTokensStatement, [tokens])
     const nameOf = ({ tokenId, uid, epoch }: { tokenId: bigint | string | null; uid: Uint8Array; epoch: number }) =>
       `${tokenId}-${bytesToHex(uid)}-${epoch}`
@@ -107,12 +107,12 @@ export function tagStore(sql: Sql) {
   }
 
   /** Registrations that come together share a statement and its commit. Where one fails, each is tried alone. */
-  const register = createBatcher<TagRow & { readonly note: string | null }, Registered>({
+  const register = createBatcher<TagRow & { readonly note: string | null }, ImportAnswer>({
     maxItems: 32,
     concurrency: 4,
     isOfOneItem: isOfOneRow,
     run: (rows) =>
-      sql.query<Registered>(importStatement, [
+      sql.query<ImportAnswer>(importStatement, [
         bytes(rows.map(({ uid }) => bytesToHex(uid))),
         numbers(rows.map(({ epoch }) => epoch)),
         texts(rows.map(({ batchId }) => batchId)),
@@ -176,8 +176,7 @@ export function tagStore(sql: Sql) {
     tagsOfTokens,
     /** Returns the tags of the tokens that are registered as these items, in their order. */
     tagsOfItems: async (keys: readonly (ItemKey | undefined)[]): Promise<readonly (RegisteredTag | undefined)[]> => {
-      const tokens = (await items.tokensOfItems(keys.filter((key) => key !== undefined))).values()
-      return tagsOfTokens(keys.map((key) => (key === undefined ? undefined : (tokens.next().value ?? undefined))))
+      return tagsOfTokens(await items.tokensOfItems(keys))
     },
     /** Returns the UIDs of known tags behind `uid`, in order and at most `limit`; null is the beginning. */
     uidsAfter: async (uid: Uint8Array | null, limit: number): Promise<readonly Uint8Array[]> => {

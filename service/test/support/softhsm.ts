@@ -67,32 +67,25 @@ export function createToken() {
       }),
     /** Returns how the private or secret keys of a name are kept. The token must not be open in this process. */
     protectionOf(name: string) {
-      let found: { isPrivate: boolean; isSensitive: boolean; isExtractable: boolean }[] = []
+      const found: { isPrivate: boolean; isSensitive: boolean; isExtractable: boolean }[] = []
       inModule((token) => {
         const session = openSession(token)
-        const [isPrivate, isSensitive, isExtractable] = [0x2, 0x103, 0x162].map(
-          (type) => (key: Handle) => token.C_GetAttributeValue(session, key, [{ type }])[0]?.value[0] === 1,
-        ) as [Test, Test, Test]
-        found = [3, 4].flatMap((kind) => {
+        const has = (key: Handle, type: number) =>
+          token.C_GetAttributeValue(session, key, [{ type }])[0]?.value[0] === 1
+        for (const kind of [privateKey, secretKey]) {
           token.C_FindObjectsInit(session, [
             { type: 0x0, value: kind },
             { type: 0x3, value: name },
           ])
-          const keys = token.C_FindObjects(session, 10)
+          for (const key of token.C_FindObjects(session, 10))
+            found.push({ isPrivate: has(key, 0x2), isSensitive: has(key, 0x103), isExtractable: has(key, 0x162) })
           token.C_FindObjectsFinal(session)
-          return keys.map((key) => ({
-            isPrivate: isPrivate(key),
-            isSensitive: isSensitive(key),
-            isExtractable: isExtractable(key),
-          }))
-        })
+        }
       })
       return found
     },
   }
 }
-
-type Test = (key: Handle) => boolean
 
 function openSession(token: TokenWriter): Handle {
   const slot = token.C_GetSlotList(true).find((each) => token.C_GetTokenInfo(each).label.startsWith(tokenLabel))
@@ -137,6 +130,8 @@ function templatesOf({ name, value, pair }: ImportedKey): Attribute[][] {
 }
 
 const [rwSession, ckuSo, ckuUser] = [0x6, 0, 1]
+/** Classes of objects. */
+const [privateKey, secretKey] = [3, 4]
 
 function findPackage(): string | null {
   try {

@@ -113,6 +113,7 @@ export function createApprovals({
   /** Approves a request, and carries it out. Resolves when it is done, or under way on chain. */
   async function approve(id: string, by: Decider): Promise<Decided> {
     const found = await store.find(id)
+    // The brand is compared again under the lock. Here a request of another brand ends before anything of it shows, as by a fault of the chain.
     if (found === null || !(await mayDecide(indexed, found, by))) return refused('unknown')
     const definition = acts[found.act]
     if (definition === undefined) return refused('elsewhere', found)

@@ -29,7 +29,7 @@ export function enforceRights(schema: GraphQLSchema): GraphQLSchema {
     if (field === undefined) throw new Error(`The schema has no field ${name}, for which there is a rule of access.`)
     const checked = guarded(rule, field.subscribe ?? field.resolve ?? defaultFieldResolver)
     if (field.subscribe !== undefined) field.subscribe = checked
-    else field.resolve = typeName === 'Mutation' ? noted(fieldName, rule, forgetting(checked)) : checked
+    else field.resolve = typeName === 'Mutation' ? noted(fieldName, rule, clearing(checked)) : checked
   }
   return schema
 }
@@ -45,8 +45,8 @@ function guarded({ needs, about }: Rule, resolve: FieldResolver): FieldResolver 
   }
 }
 
-/** Forgets what was read before the end of a step. Its payload, and the steps behind it, show what it has changed. */
-function forgetting(resolve: FieldResolver): FieldResolver {
+/** Clears the loaders at the end of a step. Its payload, and the steps behind it, show what it has changed. */
+function clearing(resolve: FieldResolver): FieldResolver {
   return async (source, args, context, info) => {
     try {
       return (await resolve(source, args, context, info)) as unknown

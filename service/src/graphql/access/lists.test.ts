@@ -6,8 +6,7 @@ import { testDatabases } from '../../../test/support/database/databases.ts'
 import { alice, bob, hashOf, insertAsset, insertTransfer } from '../../../test/support/index/rows.ts'
 import { useOpened } from '../../../test/support/opened.ts'
 import { bytes, type Keyset, type KeysetPage, numbers, texts } from '../../db/columns.ts'
-import type { IndexStores } from '../stores.ts'
-import { indexStores } from '../stores.ts'
+import { indexStores, type IndexStores } from '../stores.ts'
 import { scopedStores } from './scoped-stores.ts'
 
 type Row = Readonly<{ tagHash?: Hex | null; tokenId?: bigint }>

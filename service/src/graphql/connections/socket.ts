@@ -98,10 +98,10 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
 
 type CloseFrame = readonly [code: number, reason: string]
 
-/** «Try again later». Clients of graphql-ws do not after 4429, which is theirs for two messages `connection_init`. */
+/** «Try again later» (RFC 6455, IANA registry). Stock clients reconnect after it. They do not after 4429, «Too many initialisation requests». */
 const tryAgainLater = 1013
 
-/** Clients of graphql-ws reconnect after every code but 4401. */
+/** Stock clients reconnect after each of these codes but 4401. */
 const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', CloseFrame>> = {
   missing: [4401, 'Unauthorized'],
   wrong: [4403, 'Forbidden'],

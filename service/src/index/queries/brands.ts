@@ -1,9 +1,10 @@
-/** Counts the products of brands by the sums that the index keeps. Their lists are read by that number. */
+/** Counts the products of brands by the sums that the index keeps. The number decides how a list of theirs is read. */
 import type { Database, Sql } from '../../db/database.ts'
 
-/** A list of so few products is read product by product. On a loaded machine that takes a tenth of a second. */
+/** Reading a list product by product takes a tenth of a second for so many, on a loaded machine. */
 const fewProducts = 10_000
 
+/** Returns the number of products of all these brands together. */
 export async function countOfBrands({ query }: Sql, brands: readonly string[]): Promise<number> {
   const statement = 'select coalesce(sum(n), 0)::bigint as n from product_count where brand = any($1::text[])'
   const [row] = await query<{ n: bigint }>(statement, [brands])
@@ -11,8 +12,8 @@ export async function countOfBrands({ query }: Sql, brands: readonly string[]): 
 }
 
 /**
- * Returns whether a list of these brands costs little, however many products all others have; null stands for all products. A key with
- * brands learns nothing then from what is refused. A cluster is asked for the cost of each list.
+ * Returns whether a list of these brands can be read product by product; null stands for all products. Such a list is not refused, however many
+ * products others have, so that a key with brands learns nothing of them. A cluster is asked for the cost of each list.
  */
 export async function haveFewProducts(
   database: Sql & Pick<Database, 'dialect'>,

@@ -50,8 +50,8 @@ type TapQuestion = KeysetPage & Readonly<{ tagHash: Hex }>
 type TapDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
 
 /**
- * Taps of brands are found over `indexed`: the index says what brand a tag is of. `haveFewProducts` says of which brands they are read tag by
- * tag, at a cost that follows from the number of their products alone.
+ * Taps of brands are found over `indexed`: the index says what brand a tag is of. `haveFewProducts` says for which brands a list that would
+ * cost too much is read tag by tag, at a cost that follows from the number of their products alone.
  */
 export function tapQueries(
   log: TapDatabase,

@@ -119,6 +119,7 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.deepEqual(Object.keys(restored), ['rows', 'files', 'created', 'inForce'])
     assert.equal(await readFile(join(folder, 'restored', 'keys', 'empty.json'), 'utf8'), '')
   })
+
   it('names the keys that its database needs and its data folder lacks', async () => {
     await from.exec(`insert into tag_batch (id, epoch) values ('spring', 0);
       insert into issuer_key (id, public_key) values ('key-1', 'x')`)
