@@ -7,6 +7,7 @@ import { alice, bob, hashOf, insertAsset, insertTransfer } from '../../../test/s
 import { useOpened } from '../../../test/support/opened.ts'
 import { bytes, type Keyset, type KeysetPage, numbers, texts } from '../../db/columns.ts'
 import { indexStores, type IndexStores } from '../stores.ts'
+import { haveFewProducts } from '../../index/queries/brands.ts'
 import { scopedStores } from './scoped-stores.ts'
 
 type Row = Readonly<{ tagHash?: Hex | null; tokenId?: bigint }>
@@ -85,6 +86,21 @@ for (const { name, open, skip } of testDatabases())
           texts(tapped.flatMap(({ n, at }) => (n === 1 ? [at] : []))),
         ],
       )
+    })
+
+    it('are read product by product up to a number of products, which is smaller on the embedded database', async () => {
+      const most = { pglite: 1_000, postgres: 10_000, citus: 0 }[database.dialect]
+      const isFew = async (n: number) => {
+        await database.query("insert into product_count (brand, verified, n) values ('Many', false, $1)", [n])
+        const few = await haveFewProducts(database, ['Many'])
+        await database.query("delete from product_count where brand = 'Many'")
+        return few
+      }
+      assert.deepEqual(
+        [await isFew(1), await isFew(most), await isFew(most + 1)],
+        most === 0 ? [false, false, false] : [true, true, false],
+      )
+      assert.equal(await haveFewProducts(database, null), false)
     })
 
     for (const [list, { page, placeOf }] of Object.entries(lists))
