@@ -66,8 +66,7 @@ export type ClosedToUs = Readonly<{ path: string; code: string; remedy: string }
 export async function findClosedToUs(folder: string): Promise<ClosedToUs | null> {
   try {
     await access(folder, constants.R_OK | constants.W_OK)
-    for (const name of await readdir(folder, { recursive: true }))
-      await access(join(folder, name), constants.R_OK | constants.W_OK)
+    for (const path of await pathsBelow(folder)) await access(path, constants.R_OK | constants.W_OK)
     return null
   } catch (error) {
     const { code = 'unknown reason', path = folder } = error as NodeJS.ErrnoException
@@ -92,7 +91,13 @@ export async function closeEntry(path: string): Promise<boolean> {
 
 /** Closes a folder, or a file, with everything below it. Returns how many entries were open. */
 export async function closeTree(path: string): Promise<number> {
-  const below = await readdir(path, { recursive: true }).catch(() => [])
-  const closed = await Promise.all([path, ...below.map((name) => join(path, name))].map(closeEntry))
+  const below = await pathsBelow(path).catch(() => [])
+  const closed = await Promise.all([path, ...below].map(closeEntry))
   return closed.filter(Boolean).length
+}
+
+/** Returns the paths of all entries below a folder. Links are not followed: without `withFileTypes`, Node does so. */
+export async function pathsBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries.map(({ parentPath, name }) => join(parentPath, name))
 }

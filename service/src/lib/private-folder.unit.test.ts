@@ -3,7 +3,7 @@ import { chmod, mkdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { testFolder } from '../../test/support/folder.ts'
-import { makeFolder, readOwnFile, readPrivateFile } from './private-folder.ts'
+import { closeTree, makeFolder, readOwnFile, readPrivateFile } from './private-folder.ts'
 
 const folder = testFolder()
 
@@ -38,6 +38,24 @@ it('makes no folder of a file, of a link to nothing and below /proc', async () =
   await assert.rejects(makeFolder(join(folder, 'secret', 'below')), { code: 'ENOTDIR' })
   await assert.rejects(makeFolder(join(folder, 'dangling')), { code: 'EEXIST' })
   await assert.rejects(makeFolder('/proc/touchstone/keys'), { code: 'ENOENT' })
+})
+
+it('closes a folder to others, with everything in it and nothing behind a link', async () => {
+  const [tree, outside] = [join(folder, 'tree'), join(folder, 'outside')]
+  for (const path of [tree, outside]) {
+    await mkdir(path)
+    await chmod(path, 0o755)
+    await writeFile(join(path, 'file'), '')
+    await chmod(join(path, 'file'), 0o654)
+  }
+  await symlink(outside, join(tree, 'link'))
+  const modes = async () => {
+    const found = await Promise.all([tree, outside].flatMap((path) => [stat(path), stat(join(path, 'file'))]))
+    return found.map(({ mode }) => mode & 0o777)
+  }
+  assert.equal(await closeTree(tree), 2)
+  assert.deepEqual(await modes(), [0o700, 0o600, 0o755, 0o654])
+  assert.equal(await closeTree(tree), 0)
 })
 
 it('says that a file belongs to another user, and reads nothing where there is none', async () => {

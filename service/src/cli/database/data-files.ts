@@ -6,7 +6,7 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { ifMissing } from '../../lib/errors.ts'
-import { makeFolder } from '../../lib/private-folder.ts'
+import { makeFolder, pathsBelow } from '../../lib/private-folder.ts'
 import { fileFault, isDraft, syncFolder } from '../../lib/sealed/file.ts'
 import type { BackupFilePart } from './backup-file.ts'
 
@@ -23,9 +23,8 @@ export async function* readDataFiles(
   { withStation }: { readonly withStation: boolean },
 ): AsyncGenerator<BackupFilePart> {
   for (const folder of folders) {
-    const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing([]))
-    const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
-    for (const path of paths) {
+    const paths: string[] = await pathsBelow(join(dataDir, folder)).catch(ifMissing([]))
+    for (const path of paths.sort()) {
       const file = relative(dataDir, path).split(sep).join('/')
       if (isDraft(file) || secrets.has(file) || (isOfStation(file) && !withStation)) continue
       const isFile = (await stat(path).catch(ifMissing(null)))?.isFile() === true

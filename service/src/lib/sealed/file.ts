@@ -3,10 +3,11 @@
  * Files are written whole or not at all, readable by their owner only.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { link, lstat, open, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { ServiceError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
+import { pathsBelow } from '../private-folder.ts'
 
 /** The kind is part of the seal, so that one kind cannot be passed off as the other. */
 export type SealedKind = 'tag-keys' | 'tag-app-keys' | 'backup'
@@ -89,10 +90,10 @@ export function isDraft(path: string): boolean {
 
 /** Removes drafts below a folder that killed processes left there. `failed` is the fault of one that is still there, or null. */
 export async function removeDrafts(folder: string): Promise<{ removed: number; failed: unknown }> {
-  const names = await readdir(folder, { recursive: true }).catch(() => [])
+  const paths = await pathsBelow(folder).catch(() => [])
   let removed = 0
   let failed: unknown = null
-  for (const path of names.filter(isDraft).map((name) => join(folder, name))) {
+  for (const path of paths.filter(isDraft)) {
     const found = await lstat(path).catch(() => null)
     if (found === null || !found.isFile() || Date.now() - found.mtimeMs < draftMs) continue
     try {
