@@ -139,7 +139,7 @@ async function tryHashObjects(rpc: RpcAttempt, probe: (at: unknown) => RpcCall, 
 }
 
 /** A provider that took hash objects may reject them later, where other software answers behind its URL. */
-function rejectsHashObject(error: unknown): boolean {
+export function rejectsHashObject(error: unknown): boolean {
   return error instanceof RpcError && (error.kind === 'rejected' || error.kind === 'too-wide')
 }
 

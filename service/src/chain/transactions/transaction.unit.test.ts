@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { RpcError, type RpcErrorKind } from '../rpc/answer.ts'
-import { currentFees } from './transaction.ts'
+import { quantity, RpcError, type RpcErrorKind } from '../rpc/answer.ts'
+import type { RpcClient } from '../rpc/client.ts'
+import { currentFees, gasLimit, prepare, replacementFees } from './transaction.ts'
 
 describe('the fees of a transaction', () => {
   const results: Record<string, unknown> = {
@@ -32,4 +33,39 @@ describe('the fees of a transaction', () => {
   })
 
   it('are unknown where the node fails', () => assert.rejects(feesWithout('fault'), { kind: 'fault' }))
+})
+
+describe('the fees of a replacement', () => {
+  const feesOf = (maxFeePerGas: bigint, maxPriorityFeePerGas: bigint) => ({ maxFeePerGas, maxPriorityFeePerGas })
+  const before = feesOf(100n, 10n)
+
+  it('are both an eighth higher than before, or those of the chain where these are higher', () => {
+    assert.deepEqual(replacementFees(before, feesOf(100n, 11n)), feesOf(113n, 12n))
+    assert.deepEqual(replacementFees(before, feesOf(101n, 9n)), feesOf(113n, 12n))
+    assert.deepEqual(replacementFees(before, feesOf(400n, 40n)), feesOf(400n, 40n))
+  })
+
+  it('are none where the chain costs no more than before, or they would be above the limit', () => {
+    assert.equal(replacementFees(before, before), undefined)
+    assert.deepEqual(replacementFees(before, feesOf(101n, 10n), 113n), feesOf(113n, 12n))
+    assert.equal(replacementFees(before, feesOf(101n, 10n), 112n), undefined)
+  })
+})
+
+it('a transaction that uses more gas than one may is not signed', async () => {
+  const answers: Record<string, unknown> = {
+    eth_getBlockByNumber: { baseFeePerGas: '0x64' },
+    eth_maxPriorityFeePerGas: '0x7',
+    eth_getTransactionCount: '0x0',
+    eth_getBalance: '0xffffffffff',
+  }
+  const prepared = (gas: bigint) => {
+    const rpc: RpcClient = async (method) => answers[method] ?? quantity(gas)
+    return prepare(rpc, { from: '0x12', to: '0x34', data: '0x' }, 300n)
+  }
+  // It gets a quarter more gas, and 10,000.
+  const { ok, ...most } = await prepared(13_413_773n)
+  assert.deepEqual([ok, 'gas' in most && most.gas], [true, gasLimit])
+  const over = await prepared(13_413_774n)
+  assert.equal(!over.ok && over.code, 'INVALID_REQUEST')
 })

@@ -7,7 +7,8 @@ import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { throwChainUnavailable } from '../../lib/errors.ts'
-import { isHexData, isWord, quantity, requireQuantity } from '../rpc/answer.ts'
+import { isHexData, isWord, quantity, requireQuantity, RpcError } from '../rpc/answer.ts'
+import { rejectsHashObject } from '../rpc/block-pin.ts'
 import { isAboutRequest, type RpcClient } from '../rpc/client.ts'
 import { assertFresh } from '../rpc/head.ts'
 import { readRegistryVersion } from './registry-version.ts'
@@ -82,7 +83,10 @@ export function createTransferReads({
   return {
     domain,
     /** Returns the asset at the newest block. Throws CHAIN_UNAVAILABLE. */
-    position: (tokenId: bigint): Promise<TransferPosition> => position(tokenId).catch(throwChainUnavailable),
+    position: (tokenId: bigint): Promise<TransferPosition> =>
+      position(tokenId)
+        .catch((error: unknown) => (isUnknownBlock(error) ? position(tokenId) : Promise.reject(error)))
+        .catch(throwChainUnavailable),
     /** Returns whether an account signed, as the contract would decide at the block of this position. Throws CHAIN_UNAVAILABLE. */
     isSignedBy: (signed: Signed, { block }: Pick<TransferPosition, 'block'>): Promise<boolean> =>
       isSignedBy(pinnedTo(rpc, block), domain, signed).catch(throwChainUnavailable),
@@ -95,6 +99,9 @@ export function createTransferReads({
   }
 }
 
+/** Returns whether the block was replaced, or is missing at this provider. A newer one may be read instead. */
+const isUnknownBlock = (error: unknown) => error instanceof RpcError && error.kind === 'non-canonical'
+
 const later = (one: bigint, other: bigint) => (one > other ? one : other)
 
 function parseTimedBlock(found: unknown): TimedBlock {
@@ -106,13 +113,16 @@ function parseTimedBlock(found: unknown): TimedBlock {
 /** Calls `method` with `params` and the block as its last parameter. */
 type PinnedRpc = (method: string, params: readonly unknown[]) => Promise<unknown>
 
-/** Pins calls to a block by its hash, and by its number where a provider does not support that form (EIP-1898). */
+/**
+ * Pins calls to a block by its hash, and by its number where a provider does not support that form (EIP-1898). Behind a hash that is unknown
+ * by now, the number may name a block of another branch.
+ */
 function pinnedTo(rpc: RpcClient, { number, hash }: TimedBlock): PinnedRpc {
   return async (method, params) => {
     try {
       return await rpc(method, [...params, { blockHash: hash }])
     } catch (error) {
-      if (!isAboutRequest(error) || isFailedCall(error)) throw error
+      if (!rejectsHashObject(error)) throw error
       return rpc(method, [...params, quantity(number)])
     }
   }
