@@ -52,23 +52,32 @@ export function createItemClaims(deps: SignedWriteDeps) {
      * the operator would pay for each. Throws CHAIN_UNAVAILABLE.
      */
     async claim(claim: SignedClaim, requestId?: string): Promise<ClaimOutcome> {
-      const { tokenId, tagHash, epoch, tapCounter, claimant, deadline, signature } = claim
-      const key = stepKey('claim', tokenId, epoch, tapCounter)
-      const earlier = await previous(key)
-      const repeated = repeatedClaim(earlier ?? null, claim)
-      if (repeated !== null) return send(repeated, key, requestId)
-      const position = await transfers.position(tokenId)
-      if (!isClaimable(position)) return 'taken'
-      if (earlier !== undefined) return 'used'
-      const { signer, signable } = consentOf(position, { claimant, deadline })
-      const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
-      if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
-      const attestation = await writer.attestClaim({ tokenId, tagHash, claimant, tapCounter, deadline })
-      if (!attestation.ok) return attestation.code === 'REFUSED' ? 'expired' : 'refused'
-      const { attester, attesterSignature } = attestation
-      const claimed = { tokenId, claimant, tapCounter, deadline, attester, attesterSignature }
-      return send({ kind: 'claim', ...claimed, claimantSignature: signature }, key, requestId)
+      const key = stepKey('claim', claim.tokenId, claim.epoch, claim.tapCounter)
+      const repeat = async () => {
+        const sent = repeatedClaim((await previous(key)) ?? null, claim)
+        return sent && send(sent, key, requestId)
+      }
+      const repeated = await repeat()
+      if (repeated !== null) return repeated
+      const outcome = await claimNow(claim, key, requestId)
+      // The same claim may have been sent meanwhile, with an attestation of its own.
+      return typeof outcome === 'string' ? ((await repeat()) ?? outcome) : outcome
     },
+  }
+
+  async function claimNow(claim: SignedClaim, key: string, requestId?: string): Promise<ClaimOutcome> {
+    const { tokenId, tagHash, tapCounter, claimant, deadline, signature } = claim
+    const position = await transfers.position(tokenId)
+    if (!isClaimable(position)) return 'taken'
+    if ((await previous(key)) !== undefined) return 'used'
+    const { signer, signable } = consentOf(position, { claimant, deadline })
+    const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
+    if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
+    const attestation = await writer.attestClaim({ tokenId, tagHash, claimant, tapCounter, deadline })
+    if (!attestation.ok) return attestation.code === 'REFUSED' ? 'expired' : 'refused'
+    const { attester, attesterSignature } = attestation
+    const claimed = { tokenId, claimant, tapCounter, deadline, attester, attesterSignature }
+    return send({ kind: 'claim', ...claimed, claimantSignature: signature }, key, requestId)
   }
 }
 

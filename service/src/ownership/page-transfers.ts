@@ -115,11 +115,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
         transfers.isSignedBy({ signer: account, signable: offerOf(terms, nonce), signature }, position)
       // The same signed offer, sent again while it stands, is the same offer.
       const isStanding =
-        account === record.owner &&
-        offer.to === to &&
-        offer.expiry === expiry &&
-        offer.nonce > 0 &&
-        (await isSigned(offer.nonce - 1))
+        account === record.owner && offer.to === to && offer.expiry === expiry && (await isSigned(offer.nonce - 1))
       if (isStanding) return { status: 'mined', transferId: `${tokenId}-${offer.nonce}` }
       const refusal = offerRefusal(position, { account, to })
       if (refusal !== null) return refusal
@@ -143,8 +139,8 @@ export function createPageTransfers(deps: SignedWriteDeps) {
      */
     async withdrawalTerms({ tokenId, account }: WithdrawalInput): Promise<TransferTerms | TransferRefusal> {
       const position = await transfers.position(tokenId)
-      const { to, nonce } = position.offer
-      if (to !== null && answerRefusal('CANCEL', position, nonce) === null) {
+      const { nonce } = position.offer
+      if (answerRefusal('CANCEL', position, nonce) === null) {
         return answerTerms('CANCEL', { transferId: { id: `${tokenId}-${nonce}`, tokenId, nonce }, account })
       }
       return voidRefusal(position, account) ?? (await versionRefusal()) ?? toSign(invalidationOf(position))
@@ -163,7 +159,9 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       const refusal = voidRefusal(position, account) ?? (await versionRefusal())
       if (refusal !== null) return refusal
       const signable = invalidationOf(position)
-      if (!(await transfers.isSignedBy({ signer: account, signable, signature }, position))) return 'unsigned'
+      const isSigned = await transfers.isSignedBy({ signer: account, signable, signature }, position)
+      // It may have been sent meanwhile.
+      if (!isSigned && (await previous(key)) === undefined) return 'unsigned'
       return send(request, key, requestId)
     },
   }
@@ -192,8 +190,7 @@ function answerRefusal(
   { record, offer, time }: TransferPosition,
   nonce: number,
 ): 'over' | 'held' | null {
-  if (offer.to === null || offer.nonce !== nonce || hasEnded(record)) return 'over'
-  if (time > offer.expiry) return 'over'
+  if (offer.to === null || offer.nonce !== nonce || time > offer.expiry) return 'over'
   return lifecycleStates[record.state] === 'FLAGGED' && action === 'ACCEPT' ? 'held' : null
 }
 
