@@ -12,6 +12,7 @@ import { privateKeyToAddress } from 'viem/accounts'
 import { testFolder } from '../../../test/support/folder.ts'
 import { createToken, skipToken, type TestToken } from '../../../test/support/softhsm.ts'
 import { until } from '../../../test/support/wait.ts'
+import type { ServiceError } from '../../lib/errors.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import { storedEthereumKey } from '../ethereum.ts'
 import { type KeyStore, KeyStoreError } from '../key.ts'
@@ -127,33 +128,53 @@ describe('keys in a PKCS#11 token', { skip: skipToken }, () => {
   })
 })
 
-/** A package in the place of pkcs11js. Its token hangs until the file `released` exists: SoftHSM2 cannot be made to. */
-const hangingPackage = `
-const released = require('node:path').join(__dirname, 'released')
-exports.PKCS11 = class {
-  load() {}
-  close() {}
-  C_Initialize() {}
-  C_Finalize() {}
-  C_GetSlotList = () => [Buffer.alloc(1)]
-  C_GetTokenInfo = () => ({ label: 'touchstone' })
-  C_GetMechanismList = () => []
-  C_OpenSession = () => Buffer.alloc(1)
-  C_Login() {}
-  C_CloseSession() {}
-  C_FindObjectsInit() {
-    while (!require('node:fs').existsSync(released)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
-  }
-  C_FindObjects = () => []
-  C_FindObjectsFinal() {}
-}`
+/** Makes a package in the place of pkcs11js. It runs `onSearch` when a key is looked for; SoftHSM2 cannot be made to hang or fail. */
+async function packageThat(onSearch: string) {
+  const folder = testFolder()
+  const [index, pinFile] = ['index.js', 'pin'].map((name) => join(folder, name)) as [string, string]
+  await writeFile(pinFile, '1234')
+  await writeFile(
+    index,
+    `const inFolder = (name) => require('node:path').join(__dirname, name)
+    exports.PKCS11 = class {
+      load() {}
+      close() {}
+      C_Initialize() {}
+      C_Finalize() {}
+      C_GetSlotList = () => [Buffer.alloc(1)]
+      C_GetTokenInfo = () => ({ label: 'touchstone' })
+      C_GetMechanismList = () => []
+      C_OpenSession = () => Buffer.alloc(1)
+      C_Login() {}
+      C_CloseSession() {}
+      C_FindObjectsInit() { ${onSearch} }
+      C_FindObjects = () => []
+      C_FindObjectsFinal() {}
+    }`,
+  )
+  return { folder, options: { module: 'none', token: 'touchstone', pinFile, packageFolder: folder } }
+}
+
+describe('a token whose thread ends', () => {
+  for (const [onSearch, message] of [
+    ['process.exit()', 'The PKCS#11 token is closed.'],
+    ["process.nextTick(() => { throw new Error('lost') })", 'The thread of the PKCS#11 token failed.'],
+  ] as const)
+    it(`fails the calls that wait for it, and later ones, at once: ${message}`, async () => {
+      const { options } = await packageThat(onSearch)
+      await using store = await openToken(options, { operationMs: 240_000 })
+      const [, second] = await Promise.allSettled([store.signingKey('operator'), store.signingKey('operator')])
+      const later = await store.aesKey('master').catch((error: unknown) => error)
+      for (const error of [(second as PromiseRejectedResult).reason, later] as ServiceError[])
+        assert.deepEqual([error.code, error.message], ['KEY_STORE_UNAVAILABLE', message])
+    })
+})
 
 describe('a token that hangs', () => {
   it('costs its callers the deadline and the event loop nothing, and works again when it answers', async () => {
-    const folder = testFolder()
-    await writeFile(join(folder, 'index.js'), hangingPackage)
-    await writeFile(join(folder, 'pin'), '1234')
-    const options = { module: 'none', token: 'touchstone', pinFile: join(folder, 'pin'), packageFolder: folder }
+    const { folder, options } = await packageThat(`
+      while (!require('node:fs').existsSync(inFolder('released')))
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)`)
     await using store = await openToken(options, { operationMs: 50 })
     await assert.rejects(store.signingKey('operator'), {
       code: 'KEY_STORE_UNAVAILABLE',
@@ -164,13 +185,9 @@ describe('a token that hangs', () => {
   })
 
   it('keeps no process from its end, whether that closes the token or not', async () => {
-    const folder = testFolder()
-    execFileSync('mkfifo', [join(folder, 'pipe')])
     // No writer ever opens the pipe: unlike a wait in JavaScript, nothing but a signal interrupts that.
-    const body = `C_FindObjectsInit() { require('node:fs').openSync(require('node:path').join(__dirname, 'pipe')) }`
-    await writeFile(join(folder, 'index.js'), hangingPackage.replace(/C_FindObjectsInit\(\) \{.*?\n {2}\}/s, body))
-    await writeFile(join(folder, 'pin'), '1234')
-    const options = { module: 'none', token: 'touchstone', pinFile: join(folder, 'pin'), packageFolder: folder }
+    const { folder, options } = await packageThat(`require('node:fs').openSync(inFolder('pipe'))`)
+    execFileSync('mkfifo', [join(folder, 'pipe')])
     const ended = async (name: string, last: string) => {
       const program = join(folder, name)
       const text = `
