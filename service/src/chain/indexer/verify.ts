@@ -17,6 +17,7 @@ import { decodeWord, encodeCall } from '../assets/calls/abi.ts'
 import { createEncodingDetector, isOfRegistry, type ReadInterface } from '../assets/calls/encodings.ts'
 import type { Block } from '../rpc/block.ts'
 import { type NonCanonical, nonCanonical } from '../rpc/answer.ts'
+import { reorganised } from './realtime.ts'
 import type { RetryingSource } from './retrying-source.ts'
 import { createBackfill } from './backfill.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
@@ -105,11 +106,14 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
     const lost: AssetEvent[] = []
     const unseen: AssetEvent[] = []
     let minted = 0n
+    let last: BlockId | undefined
     signal?.throwIfAborted()
     const { ranges } = createBackfill({ source, wantedLogs: eventsAtOnce, ...(signal && { signal }) })
     if (at.number >= options.startBlock)
       for await (const { before, events, to } of ranges(options.startBlock, at.number)) {
         signal?.throwIfAborted()
+        if (last !== undefined && before.hash !== last.hash) throw chainUnavailable(reorganised)
+        last = to
         const stored = await pages.events(before.number + 1n, to.number)
         lost.push(...eventsWithout(events, stored))
         unseen.push(...eventsWithout(stored, events))
@@ -121,8 +125,9 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
         }
         if (lost.length + unseen.length > mostEvents) break
       }
-    const [block] = await source.blocksAt([at.number])
-    if (block?.hash !== at.hash) throw chainUnavailable('the chain was reorganised while it was compared')
+    const ends = [last ?? at, at]
+    const blocks = await source.blocksAt(ends.map(({ number }) => number))
+    if (ends.some(({ hash }, index) => blocks[index]?.hash !== hash)) throw chainUnavailable(reorganised)
     const places = new Set(lost.map(placeOf))
     const surplus = unseen.filter((event) => !places.has(placeOf(event)))
     const isForged = ({ tokenId }: AssetEvent) => minted === supply && wrong.has(BigInt(tokenId))
