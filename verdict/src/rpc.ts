@@ -1,5 +1,5 @@
 /** The direct contract read over any JSON-RPC endpoint (spec §2.5): the call, and a strict client to send it with. */
-import { VerdictError } from './lib/errors.ts'
+import { isRefusal, VerdictError } from './lib/errors.ts'
 import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
 import { type Hex, lowerCaseHex, word } from './lib/hex.ts'
 import { isObject, textOf } from './lib/json.ts'
@@ -16,6 +16,21 @@ export function getAssetCall(tokenId: bigint): Hex {
 /** Calldata of `metadataHash(uint256)`: selector 0x219cc8bc and the id as one word. */
 export function metadataHashCall(tokenId: bigint): Hex {
   return `0x219cc8bc${word(tokenId)}`
+}
+
+/** Init code that returns the number of its block: number mstore(0) return(0, 32). */
+const numberCode: Hex = '0x4360005260206000f3'
+
+/**
+ * Returns how `eth_call` names a block: by its hash (EIP-1898) where the endpoint answers from that block, else by its number. Some endpoints
+ * ignore hashes and answer from another block. Under a number it must be checked that the number still has this hash.
+ */
+export async function blockParameter(rpc: Rpc, block: { number: bigint; hash: Hex }): Promise<object | Hex> {
+  const byHash = { blockHash: block.hash, requireCanonical: true }
+  const number = await rpc('eth_call', [{ data: numberCode }, byHash]).catch((error: unknown) => {
+    if (!isRefusal(error)) throw error
+  })
+  return number === `0x${word(block.number)}` ? byHash : `0x${block.number.toString(16)}`
 }
 
 /**

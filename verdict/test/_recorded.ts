@@ -45,9 +45,11 @@ export const honest = {
       storageProof: recorded.proof.storageProof.filter(({ key }) => (slots as readonly Hex[]).includes(key)),
     },
   }),
-  eth_call: ([call]) => ({
-    result: (call as { data: string }).data.startsWith('0xeac8f5b8') ? asset : `0x${metadataHash.toString(16)}`,
-  }),
+  eth_call: ([call]) => {
+    const { to, data } = call as { to?: Hex; data: Hex }
+    if (to === undefined) return { result: `0x${'9'.padStart(64, '0')}` }
+    return { result: data.startsWith('0xeac8f5b8') ? asset : `0x${metadataHash.toString(16)}` }
+  },
 } satisfies RpcAnswers
 
 /** A `fetch` that answers as the recorded chain did, but for the methods of `answers`. Requests are kept in the order sent. */

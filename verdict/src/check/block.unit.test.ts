@@ -13,7 +13,6 @@ import {
   type RpcAnswers,
 } from '../../test/_recorded.ts'
 import { failed, rowsOf } from '../../test/_report.ts'
-import { prove } from './prove.ts'
 import { recheck } from './recheck.ts'
 
 const { header, verdict } = recorded
@@ -210,17 +209,6 @@ describe('a check against an endpoint that refuses the hash of a block', () => {
         ['eth_getBlockByNumber', 'latest'],
       ],
     )
-    const proving = recordedChain({
-      eth_getProof: (params) => (params[2] === '0x9' ? honest.eth_getProof(params) : refused),
-    })
-    assert.equal((await prove(verdict, { rpcUrl, contract, fetch: proving.fetch })).outcome, 'agrees')
-    assert.deepEqual(
-      proving.requests.slice(2, 4).map(({ method, params }) => [method, pinnedBy(params[2])]),
-      [
-        ['eth_getProof', 'hash'],
-        ['eth_getProof', '0x9'],
-      ],
-    )
   })
 
   it('does not read by number where another block has it', async () => {
@@ -264,6 +252,27 @@ describe('a check against an endpoint that refuses the hash of a block', () => {
       }
       await assert.rejects(against(name, { [method]: nothing }), { ...unavailable, message: /something that is not/ })
       assert.equal(asked, 1)
+    }
+  })
+})
+
+describe('a check against an endpoint that ignores the hash of a block', () => {
+  const asset = String(honest.eth_call([{ to: contract, data: '0xeac8f5b8' }]).result)
+  /** The answers of its latest block, at which the token is claimed. */
+  const later = ([call]: readonly unknown[]): RpcAnswer =>
+    'to' in (call as object)
+      ? { result: `${asset.slice(0, 193)}4${asset.slice(194)}` }
+      : { result: `0x${'a'.padStart(64, '0')}` }
+  const ignoring: RpcAnswers = {
+    eth_call: (params) => (params[1] === '0x9' ? honest.eth_call(params) : later(params)),
+    eth_getProof: (params) => (params[2] === '0x9' ? honest.eth_getProof(params) : { result: { accountProof: [] } }),
+  }
+
+  it('reads the record of the block of the verdict', async () => {
+    const claimed = { ...verdict, state: 'CLAIMED', state_code: 4 }
+    for (const name of ['recheck', 'prove'] as const) {
+      assert.equal((await against(name, ignoring)).outcome, 'agrees')
+      assert.deepEqual(failed(await against(name, ignoring, {}, claimed)), ['state', 'state_code'])
     }
   })
 })

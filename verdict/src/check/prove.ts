@@ -1,5 +1,5 @@
 /** Proves a verdict from the hash of its block. The RPC cannot forge the record of a block, only a whole block. */
-import { isRefusal } from '../lib/errors.ts'
+import { headerHash } from '../proof/header.ts'
 import type { EthProof } from '../proof/storage.ts'
 import { checkAtBlock } from './block.ts'
 import { readClaim } from './claim.ts'
@@ -37,13 +37,11 @@ export async function prove(verdict: unknown, options: ProveOptions): Promise<Re
       undecided('proof.storage', '', 'the slot of the records is not published: give recordsSlot'),
     ])
   const facts = { ...options, codeHash: pins.codeHash, recordsSlot }
-  return checkAtBlock(claim, options, checks, async (rpc, block) => {
-    const ask = (pinnedTo: unknown) => rpc('eth_getProof', [claim.contract, proofSlots(claim, facts), pinnedTo])
-    // By number is as good where hashes are refused: the proof must fit the header in any case.
-    const proof = await ask({ blockHash: claim.blockHash }).catch((error: unknown) => {
-      if (isRefusal(error)) return ask(block.number)
-      throw error
-    })
-    return proofChecks(claim, block.header, proof as EthProof, facts).checks
+  return checkAtBlock(claim, options, checks, async (rpc, { header, number }) => {
+    if (headerHash(header) === null)
+      return [undecided('proof.header', claim.blockHash, 'the header has members that this library cannot hash')]
+    // By number, which every endpoint takes: the proof must fit the header in any case.
+    const proof = await rpc('eth_getProof', [claim.contract, proofSlots(claim, facts), number])
+    return proofChecks(claim, header, proof as EthProof, facts).checks
   })
 }

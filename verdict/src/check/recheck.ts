@@ -2,7 +2,7 @@
 import { VerdictError, isRefusal } from '../lib/errors.ts'
 import type { Hex } from '../lib/hex.ts'
 import { isObject } from '../lib/json.ts'
-import { getAssetCall, metadataHashCall, type Rpc } from '../rpc.ts'
+import { blockParameter, getAssetCall, metadataHashCall, type Rpc } from '../rpc.ts'
 import { recordOfGetAsset } from '../rules/record.ts'
 import { checkAtBlock, checkCanonical, type PinnedBlock } from './block.ts'
 import { type Claim, readClaim } from './claim.ts'
@@ -43,38 +43,40 @@ async function checkRecord(
   block: PinnedBlock,
   metadata: RecheckOptions['metadata'],
 ): Promise<Check[]> {
-  const asset = await callAt(rpc, claim, block, getAssetCall(claim.tokenId))
+  const at = await blockParameter(rpc, { number: BigInt(block.number), hash: claim.blockHash })
+  const isRead = typeof at === 'object' || (await isCanonical(rpc, claim, block.number))
+  const call = (data: Hex) => (isRead ? callAt(rpc, { to: claim.contract, data }, at) : null)
+  const asset = await call(getAssetCall(claim.tokenId))
   const record = asset === null ? null : recordOfGetAsset(asset)
   const checks = compareRecord(claim, record, block.header)
   const hasTexts = claim.verdict['untrusted'] !== undefined
   if (metadata === undefined || (typeof metadata !== 'string' && !hasTexts)) return checks
-  const hash = await callAt(rpc, claim, block, metadataHashCall(claim.tokenId))
+  const hash = await call(metadataHashCall(claim.tokenId))
   const text = typeof metadata === 'string' ? metadata : await readDocument(hash, metadata)
   return [...checks, ...metadataChecks(claim, text, hash)]
 }
 
-/**
- * Calls the claim's contract at its block; `null` when it reverts or answers no hex. Asks by block hash; an endpoint that refuses hashes is
- * asked by number while it has the block at that number.
- */
-async function callAt(rpc: Rpc, claim: Claim, block: PinnedBlock, data: Hex): Promise<Hex | null> {
-  const call = { to: claim.contract, data }
-  const read = async (pinnedTo: unknown): Promise<Hex | null | 'refused'> => {
-    try {
-      const result = await rpc('eth_call', [call, pinnedTo])
-      return typeof result === 'string' ? (result as Hex) : null
-    } catch (error) {
-      if (!isRefusal(error)) throw error
-      return isRevert(error.cause) ? null : 'refused'
-    }
+/** Throws where the endpoint has no block of this number, so that it may be behind. */
+async function isCanonical(rpc: Rpc, claim: Claim, number: Hex): Promise<boolean> {
+  const { ok, undecided } = await checkCanonical(rpc, claim, number)
+  if (undecided) throw refused()
+  return ok
+}
+
+/** Calls a contract; `null` when it reverts or answers no hex. */
+async function callAt(rpc: Rpc, call: { to: Hex; data: Hex }, at: object | Hex): Promise<Hex | null> {
+  try {
+    const result = await rpc('eth_call', [call, at])
+    return typeof result === 'string' ? (result as Hex) : null
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    if (isRevert(error.cause)) return null
+    throw refused()
   }
-  const byHash = await read({ blockHash: claim.blockHash, requireCanonical: true })
-  if (byHash !== 'refused') return byHash
-  const canonical = await checkCanonical(rpc, claim, block.number)
-  if (!canonical.ok && !canonical.undecided) return null
-  const byNumber = canonical.ok ? await read(block.number) : 'refused'
-  if (byNumber === 'refused') throw new VerdictError('RPC_REFUSED', 'The RPC refused eth_call at this block.')
-  return byNumber
+}
+
+function refused(): VerdictError {
+  return new VerdictError('RPC_REFUSED', 'The RPC refused eth_call at this block.')
 }
 
 /** The contract ran and failed: the registry's `getAsset` never does, so this is another contract. */

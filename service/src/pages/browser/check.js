@@ -296,18 +296,20 @@ function offerProvider(certificate, rows, isWhole, isCurrent) {
 }
 
 async function blockRow({ state, flagged, chainRef }, url) {
-  const [{ createRpc, getAssetCall }, { recordOfGetAsset }, { lifecycleStates, isFlagged }] = await Promise.all([
-    import('./verdict/rpc.js'),
-    import('./verdict/rules/record.js'),
-    import('./verdict/rules/lifecycle.js'),
-  ])
+  const [{ blockParameter, createRpc, getAssetCall }, { recordOfGetAsset }, { lifecycleStates, isFlagged }] =
+    await Promise.all([
+      import('./verdict/rpc.js'),
+      import('./verdict/rules/record.js'),
+      import('./verdict/rules/lifecycle.js'),
+    ])
   const rpc = createRpc({ url })
   const { blockNumber, blockHash, contract, tokenId } = chainRef
   const block = await rpc('eth_getBlockByNumber', [`0x${blockNumber.toString(16)}`, false])
   if (typeof block?.hash !== 'string') throw new Error('no block')
   if (block.hash !== blockHash) throw new Refused('otherBlock')
   const call = { to: contract, data: getAssetCall(BigInt(tokenId)) }
-  const record = recordOfGetAsset(await rpc('eth_call', [call, { blockHash }]))
+  const at = await blockParameter(rpc, { number: BigInt(blockNumber), hash: blockHash })
+  const record = recordOfGetAsset(await rpc('eth_call', [call, at]))
   if (record === null) throw new Error('no record')
   if (lifecycleStates[record.state] !== state || isFlagged(record) !== flagged) throw new Refused('otherState')
   return [true, texts.block, fill(texts.blockOk, { block: blockNumber })]

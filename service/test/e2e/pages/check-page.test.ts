@@ -325,7 +325,7 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       await held
       await route.continue()
     })
-    const isRead = page.waitForResponse((answer) => String(answer.request().postData()).includes('eth_call'))
+    const isRead = page.waitForResponse((answer) => String(answer.request().postData()).includes('0xeac8f5b8'))
     await page.getByRole('button', { name: /^Read the block at/ }).click()
     await paste(page, `${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
     await says(page, titles.refused)
