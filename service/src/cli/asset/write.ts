@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
+import { writeFailure } from '../../chain/transactions/failures.ts'
 import { formatState } from './show.ts'
 import { chainOf, retryChain, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
@@ -45,6 +46,8 @@ export async function write(
   if (dryRun === true) return simulate(session, request, change, json)
   const { io } = session
   if (io.signal.aborted) throw new CommandError('The command was interrupted before it sent anything.')
+  if ((await session.store.approvals.findByKey(key)) !== null)
+    throw new CommandError(writeFailure('IDEMPOTENCY_CONFLICT').message)
   const explain = () =>
     io.err(`touchstone: the transaction may be sent. Wait for it, or repeat the command with --key ${key}.`)
   io.signal.addEventListener('abort', explain)

@@ -9,7 +9,7 @@ import { type ForgeryLimiter, type ResolveTap, resolveTapFor, type TapOutcome } 
 import { bindingTerms, mayBind, registerBound } from '../../tap/binding.ts'
 import type { TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
-import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
+import { type Approval, operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isFilled, type Input, type InputError, type InputReader, type Maybe, type Valid } from './inputs.ts'
@@ -78,8 +78,9 @@ export function createLifecycleMutations(
       const operationKey = await operationKeyOf(key, context)
       if (consent === undefined) {
         const request = { kind: 'recycle', tokenId } as const
-        if (approvals.isRequired('recycle') && (await previousRequest(operationKey)) === undefined)
-          return recycleByTwo(request, operationKey, context)
+        const known = await approvals.findByKey(operationKey)
+        if (known !== null || (approvals.isRequired('recycle') && (await previousRequest(operationKey)) === undefined))
+          return recycleByTwo(request, operationKey, known, context)
         return recycled(request, await executeWrite(request, operationKey, context), context)
       }
       const isRepeat = (await previousRequest(operationKey)) !== undefined
@@ -95,9 +96,8 @@ export function createLifecycleMutations(
   }
 
   /** Asks for the approval of a second key. Repeated, it answers with what became of the request. */
-  async function recycleByTwo(request: Recycling, requestKey: string, context: GraphqlContext) {
+  async function recycleByTwo(request: Recycling, requestKey: string, known: Approval | null, context: GraphqlContext) {
     const subject = request.tokenId.toString()
-    const known = await approvals.findByKey(requestKey)
     const rejection = known === null ? await rejectionOf(request) : null
     if (rejection !== null) return recycled(request, rejection, context)
     const asked = await approvals.request({ act: 'recycle', subject, requestKey }, actorOf(context))

@@ -4,13 +4,14 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
-import { type WriteFailure, writeWithNextKey } from '../../chain/transactions/failures.ts'
+import { type WriteFailure, writeFailure, writeWithNextKey } from '../../chain/transactions/failures.ts'
 import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { WriteOptions, Writer } from '../../chain/transactions/writer.ts'
 import type { Actor } from '../../db/audit.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
+import type { Approvals } from '../../access/approvals/approvals.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { Resolver } from '../schema.ts'
 import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
@@ -52,6 +53,7 @@ export async function productPayload(tokenId: bigint, result: MutationOutcome, {
 export type WriteDeps = Readonly<{
   writer: Pick<Writer, 'write' | 'simulate'>
   operations: Pick<OperationStore, 'find'>
+  approvals: Pick<Approvals, 'findByKey'>
   transfers: Pick<TransferReads, 'reached'>
   /** Announces a mined block to the readers of this process. Resolves whether it was indexed within two seconds. */
   awaitIndexed: (block: bigint) => Promise<boolean>
@@ -87,7 +89,7 @@ export function actorOf({ key, requestId }: GraphqlContext): Actor {
   return { who: `key:${key.id}`, requestId }
 }
 
-export function createWrites({ writer, operations, transfers, awaitIndexed, log }: WriteDeps) {
+export function createWrites({ writer, operations, approvals, transfers, awaitIndexed, log }: WriteDeps) {
   /** Writes under a key. Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer. */
   async function executeWrite(
     request: WriteRequest,
@@ -95,6 +97,9 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     context: GraphqlContext,
     { fields = {}, ...more }: WriteExtras = {},
   ): Promise<MutationOutcome> {
+    // The key of a request for approval is used, although nothing may be sent under it yet.
+    if ((await approvals.findByKey(idempotencyKey)) !== null)
+      return failed(writeFailure('IDEMPOTENCY_CONFLICT'), fields)
     const result = await writer.write(request, { idempotencyKey, by: actorOf(context), ...more })
     if (!result.ok) return failed(result, fields)
     const { txHash, repeated } = result
@@ -134,7 +139,10 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     return storedKey(own, `graphql:${idempotencyKey}`, async (one) => (await operations.find(one)) !== undefined)
   }
 
-  const previousRequest = (key: string) => sentRequest(operations, key)
+  /** Returns the request that was sent under a key, as `sentRequest` does. The key of a request for approval gives null. */
+  async function previousRequest(key: string) {
+    return (await approvals.findByKey(key)) === null ? sentRequest(operations, key) : null
+  }
 
   return { executeWrite, executeSigned, awaitBlock, rejectionOf, operationKeyOf, previousRequest }
 }

@@ -107,6 +107,31 @@ describe('acts that take two', () => {
     ])
   })
 
+  it('the key of a request is taken for every other step, while it waits and after it', async () => {
+    await newKey('both', ['recycle', 'claim', 'read'])
+    const productId = String(await world.mint({ name: 'F' }))
+    const input = { productId, idempotencyKey: 'taken' }
+    const { approval } = await step('both', 'recycleProduct', input)
+    const signed = { signature: '0x12', deadline: '2099-01-01T00:00:00Z' }
+    const claim = { claimant: `0x${'a'.repeat(40)}`, picc: '0'.repeat(32), cmac: '0'.repeat(16), ...signed }
+    for (const status of ['PENDING', 'REJECTED']) {
+      for (const [field, type, values] of [
+        ['announceRecycle', 'ProductStepInput', {}],
+        ['claimProduct', 'ClaimProductInput', claim],
+        ['recycleProduct', 'RecycleProductInput', signed],
+        ['recycleProduct', 'RecycleProductInput', { productId: String(await world.mint()) }],
+      ] as const) {
+        const query = `mutation ($input: ${type}!) { ${field}(input: $input) { success errors { field message } } }`
+        const variables = { input: { ...input, ...values } }
+        const { errors } = (await ask<Record<string, Payload>>('both', query, variables))[field] as Payload
+        assert.deepEqual([errors[0]?.field, errors.length], ['idempotencyKey', 1], field)
+        assert.match(errors[0]?.message ?? '', /used for another request/)
+      }
+      assert.deepEqual((await step('both', 'recycleProduct', input)).approval.status, status)
+      await step('both', 'rejectRequest', { approvalId: approval.id })
+    }
+  })
+
   it('what the chain would reject is not asked for', async () => {
     const payload = await step('asking', 'recycleProduct', { productId: '999999' })
     assert.deepEqual([payload.approval, payload.errors[0]?.field], [null, 'productId'])
@@ -165,6 +190,8 @@ describe('acts that take two', () => {
     assert.deepEqual([asked.exit, id.length], [1, 12])
     const again = await run('asset', 'recycle', String(tokenId), '--key', 'mine', '--json')
     assert.equal((JSON.parse(again.out) as { approval: Row }).approval.id, id)
+    const announced = await refused('asset', 'announce-recycle', String(tokenId), '--key', 'mine')
+    assert.match(announced, /key was used for another request/)
     assert.match(await ok('approval', 'list'), new RegExp(`${id} +recycle +${tokenId} +local:\\S+ .*PENDING`))
     assert.match(await refused('approval', 'approve', id), /the one that asked may only reject it/)
     const { status } = JSON.parse(await ok('approval', 'approve', id, '--key-file', keyFile, '--json')) as Row
