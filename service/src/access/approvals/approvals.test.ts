@@ -128,6 +128,27 @@ for (const { name, open, skip } of testDatabases())
       })
     })
 
+    it('are found under the key of each that asked while one waited, also once it is decided', async () => {
+      for (const id of ['joined', 'not-joined']) await newBatch(id)
+      const ask = async (requestKey: string, subject = 'joined') => {
+        const answer = await approvals.request({ act: 'batch-revoke', subject, requestKey }, asker)
+        return answer.ok ? `${answer.approval.id} ${answer.approval.status}` : answer.because
+      }
+      const asks = async () => [await ask('first'), await ask('second'), await ask('third')]
+      const { id } = await asked('batch-revoke', 'joined')
+      const own = await asked('batch-revoke', 'joined')
+      assert.equal(own.id, id)
+      assert.deepEqual(await asks(), Array(3).fill(`${id} PENDING`))
+      assert.equal(await ask('second', 'not-joined'), 'other_request')
+      const many = "joined_keys || array(select 'k' || n from generate_series(1, 97) n)"
+      await database.query(`update approval set joined_keys = ${many} where id = $1`, [id])
+      assert.equal(await ask('one too many'), `${id} PENDING`)
+      assert.ok((await approvals.reject(id, second)).ok)
+      assert.deepEqual(await asks(), Array(3).fill(`${id} REJECTED`))
+      assert.notEqual(await ask('one too many'), `${id} REJECTED`)
+      assert.notEqual((await asked('batch-revoke', 'joined')).id, id)
+    })
+
     it('are never carried out on a subject that has changed since', async () => {
       await newBatch('moved')
       const { id } = await asked('batch-revoke', 'moved')

@@ -107,6 +107,7 @@ export function createApprovals({
       return request({ act, subject, requestKey }, by)
     }
     if (added) log.info('approval asked for', { id: approval.id, act, subject, by: by.who })
+    else if (requestKey !== null) await store.join(approval.id, requestKey)
     return { ok: true, approval }
   }
 

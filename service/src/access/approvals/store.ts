@@ -54,7 +54,12 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
 
   return {
     find: (id: string): Promise<Approval | null> => one(database, 'a.id = $1', [id]),
-    findByKey: (requestKey: string): Promise<Approval | null> => one(database, 'a.request_key = $1', [requestKey]),
+    /** Finds a request by its key, or by that of another one which asked for the same. */
+    findByKey: (requestKey: string): Promise<Approval | null> =>
+      one(database, 'a.request_key = $1 or a.joined_keys @> array[$1::text]', [requestKey]),
+    /** Adds the key of another one that asked for the same. The keys after the first hundred do not find the request. */
+    join: async (id: string, requestKey: string): Promise<void> =>
+      void (await database.query(joinStatement, [id, requestKey, mostJoined])),
 
     /** Stores a request, or returns the one that waits for the same act on the same subject already. */
     async add({ act, subject, facts, requestKey }: NewApproval, hours: number, by: Actor) {
@@ -236,6 +241,10 @@ const statusColumn = `case
 const columns = `a.id, a.pk, a.act, a.subject, a.facts, ${statusColumn} as status, a.requested_by as "requestedBy",
   ${instant('a.requested_at')} as "requestedAt", ${instant('a.expires_at')} as "expiresAt", a.decided_by as "decidedBy",
   ${instant('a.decided_at')} as "decidedAt", a.failure, ${hex('o.tx_hash')} as "txHash"`
+
+const mostJoined = 100
+const joinStatement = `update approval set joined_keys = joined_keys || $2::text
+  where id = $1 and request_key is distinct from $2 and not joined_keys @> array[$2::text] and cardinality(joined_keys) < $3`
 
 const insertStatement = `insert into approval (id, act, subject, request_key, facts, requested_by, expires_at)
   values ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7 * interval '1 hour') on conflict do nothing returning id`
