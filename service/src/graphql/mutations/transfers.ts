@@ -42,7 +42,7 @@ export function createTransferMutations(
       const position = await transfers.position(tokenId)
       const terms: OfferTerms = { tokenId, from: position.record.owner, to, expiry, messageHash: message.hash }
       const signed = await checkOffer(position, terms, signature)
-      if (!signed.ok) return rejected(signed.errors)
+      if (!signed.ok) return (await repeatOffer(terms, signature, context)) ?? rejected(signed.errors)
       const { hash, body } = message
       const offer = { id: idOf(terms, signed.nonce), from: terms.from, to }
       if (body !== null) await putTransferMessage(database, { hash, body, offer })
@@ -75,12 +75,7 @@ export function createTransferMutations(
 
   async function sendOffer({ position, terms, signature, nonce, isPending }: SignedOffer, context: GraphqlContext) {
     const id = idOf(terms, nonce)
-    const digest = registryDigest(transfers.domain, offerOf(terms, nonce))
-    const { from: _, ...call } = terms
-    const request = { kind: 'initiateTransferBySig', ...call, signature } as const
-    const result = await executeSigned(request, `initiate:${digest}`, context, {
-      fields: { IDEMPOTENCY_CONFLICT: 'signature' },
-    })
+    const result = await writeOffer(terms, nonce, signature, context)
     if (result.ok) {
       const indexed = result.indexed ? await nullIfIncomplete(indexedTransfer(context, id)) : null
       const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
@@ -91,6 +86,28 @@ export function createTransferMutations(
     const transfer = exists ? await indexedTransfer(context, id) : null
     if (transfer === null) return rejected(result.errors, result.txHash)
     return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
+  }
+
+  const keyOf = (terms: OfferTerms, nonce: number) =>
+    `initiate:${registryDigest(transfers.domain, offerOf(terms, nonce))}`
+
+  function writeOffer({ from, ...call }: OfferTerms, nonce: number, signature: Hex, context: GraphqlContext) {
+    const request = { kind: 'initiateTransferBySig', ...call, signature } as const
+    const fields = { IDEMPOTENCY_CONFLICT: 'signature' }
+    return executeSigned(request, keyOf({ from, ...call }, nonce), context, { fields })
+  }
+
+  /** Returns the payload again of an offer that was accepted since: its product has another owner now. Returns null for any other. */
+  async function repeatOffer(terms: OfferTerms, signature: Hex, context: GraphqlContext) {
+    const made = (await nullIfIncomplete(context.loaders.transfersOf.load(terms.tokenId))) ?? []
+    for (const transfer of made.filter(({ status, to }) => status === 'CONFIRMED' && to === terms.to)) {
+      const own = { ...terms, from: transfer.from }
+      const nonce = (parseTransferId(transfer.id)?.nonce ?? 0) - 1
+      if (nonce < 0 || (await previousRequest(keyOf(own, nonce))) === undefined) continue
+      const result = await writeOffer(own, nonce, signature, context)
+      if (result.ok) return { success: true, errors: [], txHash: result.txHash, transfer }
+    }
+    return null
   }
 
   const acceptTransfer = answer('ACCEPT', 'recipient')

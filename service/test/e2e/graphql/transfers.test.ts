@@ -1,15 +1,11 @@
-/** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts, and a provider that misbehaves. */
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+/** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients and smart accounts. */
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { encodeFunctionData, hashTypedData, keccak256, stringToHex, type TypedDataDefinition } from 'viem'
-import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
-import { registryDigest } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
-import { startFaultRpc, type FaultName } from '../../support/fault-rpc.ts'
 import { fieldsOf, startMutationWorld } from '../../support/graphql/mutations.ts'
-import { insertAsset, setCursor } from '../../support/index/rows.ts'
+import { insertAsset, insertTransfer, setCursor } from '../../support/index/rows.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
 import { alice, bob, hash, minted, operator } from '../../support/index/writer-world.ts'
 import { deployVersion1 } from '../../support/version-1.ts'
@@ -79,6 +75,30 @@ describe('transfers by signature', () => {
     assert.ok(both.every(({ success }) => success))
     assert.equal(new Set(both.map((one) => `${String(transferOf(one)['id'])} ${String(one['txHash'])}`)).size, 1)
     assert.equal(await transactions(), before + 1)
+  })
+
+  it('takes the same signed offer again as the same transfer, also after the recipient has accepted', async () => {
+    const input = await offer(await ownedBy(alice.address))
+    const first = await initiate(input)
+    const { id: transferId } = transferOf(first)
+    const { signature } = await sign({ action: 'ACCEPT', transferId }, bob)
+    assert.equal((await accept({ transferId, signature })).success, true)
+    const messageHash = keccak256(stringToHex(input.message))
+    const assetPk = await insertAsset(world.database, { tokenId: BigInt(input.productId), owner: bob.address })
+    const parties = { from: alice.address, to: bob.address, messageHash }
+    for (const id of [transferId, `${input.productId}-77-0`])
+      // the other one is a sale without an offer
+      await insertTransfer(world.database, { id, assetPk, status: 'CONFIRMED', ...parties })
+    const before = await transactions()
+    const again = await initiate(input)
+    assert.deepEqual([again.errors, again['txHash'], transferOf(again).id], [[], first['txHash'], transferId])
+    assert.equal(transferOf(again)['status'], 'CONFIRMED')
+    const deadline = new Date(Date.parse(input.deadline) - 1_000).toISOString()
+    for (const other of [{ signature: '0x12' }, { message: 'Not yours.' }, { deadline }])
+      refusalOf(await initiate({ ...input, ...other }), 'toAddress', /already belongs/)
+    await world.database.query("update transfer set status = 'FAILED' where id = $1", [transferId])
+    refusalOf(await initiate(input), 'toAddress', /already belongs/)
+    assert.equal(await transactions(), before)
   })
 
   it('accepts by the recipient only, and the same acceptance again is the same', async () => {
@@ -221,72 +241,6 @@ describe('a signed offer that was not sent', () => {
     for (const signed of [{}, { signature: '0x12' }])
       refusalOf(await ask('invalidateNonce', 'txHash', { productId, ...signed }), 'input', refused)
     await writer.close()
-  })
-})
-
-describe('the reads of transfers', () => {
-  let reads: ReturnType<typeof createTransferReads>
-  const rpc = useOpened(() => startFaultRpc({ target: world.url }))
-  before(() => {
-    reads = createTransferReads({ rpc: createRpcClient({ url: rpc.url }), contract: world.contract, chainId: 84532 })
-  })
-
-  const none = 2n ** 200n
-  const signable = { type: 'InvalidateNonce', message: { tokenId: 1n, owner: alice.address, nonce: 0 } } as const
-  async function isSigned(): Promise<boolean> {
-    const position = await reads.position(1n)
-    const signature = await alice.sign({ hash: registryDigest(reads.domain, signable) })
-    const by = (signer: Hex) => reads.isSignedBy({ signer, signable, signature }, position)
-    assert.equal(await by(bob.address), false)
-    return by(alice.address)
-  }
-
-  it('are all at one block, and an asset that is not there has state 0', async () => {
-    rpc.set('none')
-    const { record, offer, block } = await reads.position(none)
-    assert.deepEqual([record.state, offer], [0, { to: null, expiry: 0n, nonce: 0 }])
-    assert.match(block.hash, /^0x[0-9a-f]{64}$/)
-    assert.equal(await isSigned(), true)
-  })
-
-  it('are by number where a provider supports no hash objects', async () => {
-    rpc.set('no-hash-objects')
-    assert.equal((await reads.position(none)).record.state, 0)
-    assert.equal(await isSigned(), true)
-  })
-
-  const faults: readonly FaultName[] = [
-    'null-result',
-    'rpc-error',
-    'rate-limit',
-    'garbage',
-    'die',
-    'truncated',
-    'empty-result',
-  ]
-  for (const name of faults) {
-    it(`are CHAIN_UNAVAILABLE after «${name}», never an answer`, async () => {
-      rpc.set('none')
-      const position = await reads.position(none)
-      rpc.set(name)
-      await assert.rejects(reads.position(none), { code: 'CHAIN_UNAVAILABLE' })
-      if (name === 'empty-result') return // that is a wallet which does not answer
-      await assert.rejects(reads.isSignedBy({ signer: alice.address, signable, signature: '0x12' }, position), {
-        code: 'CHAIN_UNAVAILABLE',
-      })
-    })
-  }
-
-  it('ask again while a provider is behind a block that is known to exist', async () => {
-    rpc.set('none')
-    await world.mine()
-    const { block } = await reads.position(none)
-    const behind = { number: `0x${(block.number - 1n).toString(16)}` }
-    reads.reached(block.number)
-    const rewrite = (method: string, _params: readonly unknown[], result: unknown) =>
-      method === 'eth_getBlockByNumber' ? { ...(result as object), ...behind } : result
-    rpc.set({ rewrite, times: 2 })
-    assert.equal((await reads.position(none)).block.number, block.number)
   })
 })
 
