@@ -38,17 +38,19 @@ export async function mayBind(
   formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
   { tokenId, uid, batchId, item, brands = null }: Binding,
 ): Promise<BindingAnswer> {
-  const batch = await tags.batch(batchId)
-  if (batch === undefined) return refusedBinding('batch', `There is no batch named ${batchId}.`, true)
-  if (batch.status === 'revoked')
-    return refusedBinding('batch', `Batch ${batchId} is revoked; its tags need another batch.`, true)
   const known = await tags.tagOfUid(uid)
   const other = otherRegistration(known, { tokenId, batchId, item })
   if (other !== null) return other
+  const batch = await tags.batch(batchId)
   const isRepeat: boolean = isRegisteredWith(known, tokenId)
-  if (brands !== null && !isRepeat) {
-    if (isOfOthers(batch, brands)) return refusedBinding('batch', `Batch ${batchId} is of other brands.`, true)
-    const own = known === undefined ? undefined : await tags.batch(known.batchId)
+  const isNarrowed = brands !== null && !isRepeat
+  // A key does not learn of the batches of other brands.
+  if (batch === undefined || (isNarrowed && isOfOthers(batch, brands)))
+    return refusedBinding('batch', brands === null ? `There is no batch named ${batchId}.` : noneOpen(batchId), true)
+  if (batch.status === 'revoked')
+    return refusedBinding('batch', `Batch ${batchId} is revoked; its tags need another batch.`, true)
+  if (isNarrowed && known !== undefined) {
+    const own = await tags.batch(known.batchId)
     if (own !== undefined && isOfOthers(own, brands)) return refusedBinding('tag', 'This tag is of other brands.')
   }
   const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
@@ -63,6 +65,10 @@ export async function mayBind(
   if (former !== null && former !== tokenId)
     return refusedBinding('tag', `This tag is bound to asset ${former} on chain.`)
   return { ok: true, epoch: batch.epoch }
+}
+
+function noneOpen(batchId: string): string {
+  return `No batch named ${batchId} is open to the brands of this key. The operator opens one: touchstone tag batch brands`
 }
 
 function isOfOthers({ settings }: RegisteredBatch, brands: readonly string[]): boolean {

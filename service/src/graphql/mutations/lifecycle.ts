@@ -7,6 +7,7 @@ import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseTagUid } from '../../domain/tag-uid.ts'
 import { type ForgeryLimiter, type ResolveTap, resolveTapFor, type TapOutcome } from '../../tap/resolve-tap.ts'
 import { bindingTerms, mayBind, registerBound } from '../../tap/binding.ts'
+import { batchIdPattern } from '../../tap/keys/batch.ts'
 import type { TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
 import { type Approval, operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
@@ -183,6 +184,7 @@ export function createBindTag(
     if (isFilled(input.serialNumber) && !isFilled(input.gtin))
       read.reject('gtin', 'A serial number is unique within a GTIN only: give the gtin too.')
     const key = isFilled(input.idempotencyKey) ? read.idempotencyKey(input.idempotencyKey) : undefined
+    if (!batchIdPattern.test(input.batchId)) read.reject('batchId', 'A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.')
     const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so no tag can be bound.')
     return { tokenId, uid, batchId: input.batchId, item, key, hash }
   }

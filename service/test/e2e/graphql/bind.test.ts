@@ -68,20 +68,32 @@ describe('bindTag', () => {
     const other = { productId: (await world.mint()).toString(), uid: uidText(newUid()), batchId: 'test' }
     refusalOf(await bind({ ...other, uid: input.uid }), 'uid', /registered with asset/)
     refusalOf(await bind({ ...other, batchId: 'none' }), 'batchId', /no batch named none/)
+    for (const batchId of ['', 'a\0', 'x'.repeat(65)])
+      refusalOf(await bind({ ...other, batchId }), 'batchId', /^A batch id has 1 to 64 of A-Z/)
     refusalOf(await bind({ ...other, gtin, serialNumber: 'M41-1' }), 'serialNumber', /Another tag/)
     refusalOf(await bind({ ...other, serialNumber: 'M41-1' }), 'gtin', /give the gtin too/)
     refusalOf(await bind({ ...other, uid: '05' }), 'uid', /14 hex digits/)
     refusalOf(await bind({ ...other, productId }), 'productId', /is BOUND/)
   })
 
-  it('binds no chip of a batch of other brands by a key with brands', async () => {
+  it('binds no chip of a batch of other brands by a key with brands, which does not learn whether there is such a batch', async () => {
     const productId = String(await world.mint({ name: 'A product', brand: 'Acme' }))
     await indexed()
     const tags = world.components.tags
     await tags.putBatch({ id: 'of-others', epoch: 0, settings: {} })
     await tags.setBatchBrands('of-others', ['Other'])
     const input = { productId, uid: uidText(newUid()), batchId: 'of-others' }
-    refusalOf(await bind(input, { brands: ['Acme'] }), 'batchId', /is of other brands/)
+    const refused = async (batchId: string) =>
+      refusalOf(
+        await bind({ ...input, batchId }, { brands: ['Acme'] }),
+        'batchId',
+        new RegExp(`^No batch named ${batchId} is open to the brands of this key`),
+      )
+    await refused('of-others')
+    await refused('none')
+    await tags.setBatchStatus('of-others', 'revoked')
+    await refused('of-others')
+    await tags.setBatchStatus('of-others', 'active')
     await tags.setBatchBrands('of-others', ['Other', 'Acme'])
     assert.deepEqual((await bind(input, { brands: ['Acme'] })).errors, [])
   })
@@ -111,7 +123,8 @@ describe('bindTag again', () => {
       refusalOf(await bind({ ...input, gtin: null, serialNumber: null }), 'idempotencyKey', /used for another request/)
       const ofAcme = { brands: ['Acme'] }
       await indexed()
-      refusalOf(await bind({ ...input, batchId: 'newer' }, ofAcme), 'batchId', /in batch test\./)
+      for (const batchId of ['newer', 'none'])
+        refusalOf(await bind({ ...input, batchId }, ofAcme), 'batchId', /in batch test\./)
       assert.deepEqual(await registered(), before)
 
       await world.write({ kind: 'activate', tokenId })
