@@ -119,6 +119,11 @@ describe('an event stream of GraphQL', { skip: noPostgres }, () => {
       await stream.text(),
       /^:\n\nevent: next\ndata: {"data":{"__typename":"Query"}.*}\n\nevent: complete\ndata:\n\n$/,
     )
+    const without = await request({ accept: 'application/json;q=0, text/event-stream' })
+    assert.equal(without.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+    await without.text()
+    const refused = await request({ accept: 'text/event-stream;q=0, text/html' })
+    assert.equal(refused.status, 406)
     const json = await request({ accept: 'application/graphql-response+json, application/json, text/event-stream' })
     assert.match(json.headers.get('content-type') ?? '', /^application\/graphql-response\+json/)
     const over = await request({ accept: 'application/json', query: verified })

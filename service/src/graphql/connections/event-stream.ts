@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExecutionResult, GraphQLError } from 'graphql'
 import { createHandler } from 'graphql-sse'
+import { mediaRanges } from '../../http/accept.ts'
 import { getHeader, requestIdOf } from '../../http/request.ts'
 import { retryAfterSeconds } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -39,8 +40,11 @@ export type StreamOperation = (
 
 /** Returns whether a request accepts an event stream and no JSON, which clients of queries accept beside it. */
 export function acceptsOnlyEvents(request: IncomingMessage): boolean {
-  const accepted = (getHeader(request, 'accept') ?? '').toLowerCase()
-  return accepted.includes('text/event-stream') && !/json|\*\/\*|application\/\*/.test(accepted)
+  const accept = getHeader(request, 'accept') ?? ''
+  if (!/event-stream/i.test(accept)) return false // most requests, at a fraction of the cost
+  const taken = mediaRanges(accept).filter(({ quality }) => quality > 0)
+  const isTaken = (pattern: RegExp) => taken.some(({ type }) => pattern.test(type))
+  return isTaken(/^text\/event-stream$/) && !isTaken(/json|^(?:application|\*)\/\*$/)
 }
 
 /** Time in which a stream that is closed has to end, in ms. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { execute, getOperationAST, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import { createHandler } from 'graphql-http'
+import { mediaRanges, qualityOf } from '../../http/accept.ts'
 import { getHeader, parseRequestTarget } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { retryAfterSeconds } from '../../lib/errors.ts'
@@ -67,7 +68,23 @@ export function createHttpOperation({ prepare, createContext, formatError, ...ti
 /** graphql-http does not parse quotes around the value of a parameter (RFC 9110 §5.6.6). */
 function readHeader(request: IncomingMessage, name: string): string | null {
   const value = getHeader(request, name) ?? null
+  if (name === 'accept') return withoutRefused(value)
   return name === 'content-type' && value !== null ? value.replaceAll('"', '') : value
+}
+
+/** The media types of answers. A range that covers both stands for the first. */
+const answerTypes = ['application/json', 'application/graphql-response+json']
+
+/** Returns `Accept` without the media types that a weight of 0 refuses: graphql-http ignores weights. */
+function withoutRefused(accept: string | null): string | null {
+  if (accept === null || !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:[;,]|$)/i.test(accept)) return accept
+  const ranges = mediaRanges(accept)
+  const taken = ranges.flatMap(({ type, quality }) =>
+    answerTypes.filter(
+      (one) => quality > 0 && qualityOf(ranges, one) > 0 && [one, 'application/*', '*/*'].includes(type),
+    ),
+  )
+  return taken.join() || 'none'
 }
 
 const needsStream = 'Send a subscription with Accept: text/event-stream, or over a WebSocket.'

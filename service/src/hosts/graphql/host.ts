@@ -7,6 +7,7 @@ import type { AuthenticateKey } from '../../access/api-keys.ts'
 import type { GraphqlCode } from '../../lib/error-codes.ts'
 import { acceptsOnlyEvents, type StreamOperation } from '../../graphql/connections/event-stream.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
+import { mediaRanges, namedQuality } from '../../http/accept.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
 import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
@@ -142,8 +143,8 @@ function reject(
   [status, code, message]: Rejection,
   headers: Headers,
 ): void {
-  const wantsGraphql = request.headers.accept?.toLowerCase().includes('application/graphql-response+json') === true
-  const type = wantsGraphql ? 'application/graphql-response+json' : 'application/json'
+  const named = namedQuality(mediaRanges(request.headers.accept ?? null), 'application/graphql-response+json')
+  const type = named > 0 ? 'application/graphql-response+json' : 'application/json'
   const text = JSON.stringify({ errors: [{ message, extensions: { code } }] })
   respond(request, response, status, text, { 'Content-Type': `${type}; charset=utf-8`, ...headers })
 }

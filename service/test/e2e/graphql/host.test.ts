@@ -77,6 +77,26 @@ describe('the GraphQL host', () => {
     assert.equal(await codeOf(subscribed), 'BAD_USER_INPUT')
   })
 
+  it('answers in no media type that the request refuses by a weight of 0', async () => {
+    const [json, own] = ['application/json', 'application/graphql-response+json']
+    for (const [accept, type] of [
+      [`${own};q=0, ${json}`, json],
+      [`${own}; Q=0.00, */*`, json],
+      [`${json};q=0, */*`, own],
+      [`application/*, ${json};q=0.0`, own],
+      [`${own};q=0.001, ${json};q=0`, own],
+      [`${json};q=0, ${own};q=0`, null],
+      [`${json};q=0, ${own};q=0, */*`, null],
+      ['*/*;q=0', null],
+    ] as const) {
+      const answer = await post(typename, { Accept: accept })
+      const found = answer.headers.get('content-type')?.split(';')[0]
+      assert.deepEqual([answer.status, found], type === null ? [406, json] : [200, type], accept)
+    }
+    const refused = await post(typename, { Accept: `${own};q=0`, Authorization: 'Bearer x' })
+    assert.deepEqual([refused.status, refused.headers.get('content-type')], [401, `${json}; charset=utf-8`])
+  })
+
   it('opens itself to no other origin: keys do not belong in browsers', async () => {
     const preflight = await fetch(`${graphql.url}/graphql`, {
       method: 'OPTIONS',
