@@ -15,8 +15,8 @@ export type IndexStep = Readonly<{
   rewindTo: bigint | null
   /** All events after the cursor, or after `rewindTo`, up to `to`, in the order of the chain. */
   events: readonly AssetEvent[]
-  /** Blocks whose hashes are kept, `to` among them: a reorganisation can be followed back to them. */
-  blocks: readonly BlockId[]
+  /** Blocks whose hashes and times are kept, `to` among them: a reorganisation can be followed back to them. */
+  blocks: readonly IndexCursor[]
   to: IndexCursor
 }>
 

@@ -28,7 +28,7 @@ for (const { name, open, skip } of testDatabases()) {
       let { cursor } = led
       /** Writes blocks, and then tidies below one of them. */
       const grow = async (numbers: readonly bigint[], keepFrom: bigint) => {
-        const blocks = numbers.map((number) => ({ number, hash: hashOf(number) }))
+        const blocks = numbers.map((number) => ({ number, hash: hashOf(number), time: 0n }))
         const to = { number: numbers.at(-1) ?? 0n, hash: hashOf(numbers.at(-1) ?? 0n), time: 0n }
         assert.ok(await store.apply({ epoch, from: cursor, rewindTo: null, events: [], blocks, to }))
         cursor = to

@@ -162,12 +162,16 @@ const leadStatement = `insert into index_cursor (contract, epoch, number, hash, 
 const aboveStatement = 'select 1 from history where block_number > $1 limit 1'
 
 /**
- * Moves the cursor and keeps the hashes of the step's blocks. Returns false, and changes nothing, when the epoch is over or the cursor is
+ * Moves the cursor and keeps the hashes and times of the step's blocks. Returns false, and changes nothing, when the epoch is over or the cursor is
  * elsewhere.
  */
 async function moveCursor(sql: Sql, { epoch, from, to, blocks }: IndexStep): Promise<boolean> {
   const values = [epoch, from.number, hexToBytes(from.hash), to.number, hexToBytes(to.hash), clampSeconds(to.time)]
-  const kept = [numbers(blocks.map(({ number }) => number)), bytes(blocks.map(({ hash }) => hash))]
+  const kept = [
+    numbers(blocks.map(({ number }) => number)),
+    bytes(blocks.map(({ hash }) => hash)),
+    numbers(blocks.map(({ time }) => clampSeconds(time))),
+  ]
   return (await sql.query(moveStatement, [...values, ...kept])).length > 0
 }
 
@@ -175,9 +179,9 @@ const moveStatement = `with moved as (
     update index_cursor set number = $4, hash = $5, block_time = to_timestamp($6::bigint)
     where epoch = $1 and number = $2 and hash = $3 returning 1),
   kept as (
-    insert into index_block (number, hash)
-    select b.number, b.hash from unnest($7::bigint[], $8::bytea[]) b (number, hash), moved
-    on conflict (number) do update set hash = excluded.hash)
+    insert into index_block (number, hash, time)
+    select b.number, b.hash, to_timestamp(b.time) from unnest($7::bigint[], $8::bytea[], $9::bigint[]) b (number, hash, time), moved
+    on conflict (number) do update set hash = excluded.hash, time = excluded.time)
   select 1 from moved`
 
 /** Changes the index in one transaction, while the steps of others wait. Returns false, and changes nothing, when the epoch is over. */

@@ -160,9 +160,10 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   /** Writes blocks after the cursor, or after `ancestor`. With a target the result says whether it is reached. */
   async function move(run: BlockRun, target: Block | null, ancestor: BlockId | null): Promise<Progress> {
     const { events, blocks, to } = run
-    const next: IndexCursor = { number: to.number, hash: to.hash, time: to.timestamp }
+    const next = cursorAt(to)
     const rewindTo = ancestor?.number ?? null
-    if (!(await store.apply({ epoch, from: cursor, rewindTo, events, blocks, to: next }))) return 'superseded'
+    const kept = blocks.map(cursorAt)
+    if (!(await store.apply({ epoch, from: cursor, rewindTo, events, blocks: kept, to: next }))) return 'superseded'
     cursor = next
     onMove(next)
     return to.number === target?.number ? 'at head' : 'more to do'
@@ -197,6 +198,10 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
       return store.prune({ epoch, keepFrom: min(await finalBelow(head), head - keptDepth) })
     },
   }
+}
+
+function cursorAt({ number, hash, timestamp }: Block): IndexCursor {
+  return { number, hash, time: timestamp }
 }
 
 function min(a: bigint, b: bigint): bigint {

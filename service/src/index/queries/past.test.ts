@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { before, describe, it } from 'node:test'
 import { type Hex, metadataHashOf } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { hashOf } from '../../../test/support/index/rows.ts'
+import { alice, hashOf } from '../../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../../test/support/index/steps.ts'
 import { useOpened } from '../../../test/support/opened.ts'
 import { hexToBytes } from '../../db/columns.ts'
@@ -73,6 +73,18 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await enough?.count(block, { kind: 'or', of: [] }), 0)
     })
 
+    it('have the offers expired that had run out by then, also where no product has had an event since', async () => {
+      const parties = { from: alice, to: alice, nonce: 1, expiry: 1_800_000_028n } as const
+      await step(25, [...minted(5n), { kind: eventKinds.TransferInitiated, tokenId: '5', ...parties }])
+      for (const number of [28, 29, 30]) await step(number, [])
+      const statusAt = async (number: number) =>
+        (await past.transfers([{ tokenId: 5n, at: await blockAt(number) }]))?.map(({ status }) => status)
+      const statuses = async () => [await statusAt(25), await statusAt(28), await statusAt(29)]
+      assert.deepEqual(await statuses(), [['PENDING'], ['PENDING'], ['FAILED']])
+      await database.query('update index_block set time = null')
+      assert.equal((await blockAt(29)).time, 1_800_000_025n, 'the last event where an older version wrote the row')
+    })
+
     it('are found by part of a name that no step of the index ended with', async () => {
       const named = async (text: string) => {
         const hash = metadataHashOf(text)
@@ -80,7 +92,7 @@ for (const { name, open, skip } of testDatabases())
         return hash
       }
       const [one, two] = [await named('{"name":"Lantern One"}'), await named('{"name":"Lantern Two"}')]
-      await step(30, minted(3n, two))
+      await step(35, minted(3n, two))
       const renamed = { kind: eventKinds.MetadataHashSet, tokenId: '4', data: two, block: 42 }
       await step(42, [...minted(4n, one).map((event) => ({ ...event, block: 40 })), renamed])
       const block = await blockAt(40)

@@ -8,6 +8,7 @@ import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.t
 import { createCostCheck, readBriefly } from '../../db/cost.ts'
 import { bytes, hex, instant, numbers, seconds } from '../../db/columns.ts'
 import type { Sql } from '../../db/database.ts'
+import type { BlockId } from '../../domain/chain.ts'
 import type { AssetEvent } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -90,13 +91,16 @@ export function pastStore(
     })
   }
 
+  /** Returns the time that a block has at least, for a row of a version that kept no times. */
+  async function lastEventTime(number: bigint): Promise<bigint> {
+    const [event] = await whole((sql) => sql.query<{ time: bigint }>(eventTimeStatement, [number]))
+    return event?.time ?? 0n
+  }
+
   return {
     async find(number: bigint): Promise<FoundBlock> {
-      const [block] = await database.query<PastBlock>(blockStatement, [number])
-      if (block !== undefined) {
-        const [event] = await whole((sql) => sql.query<{ time: bigint }>(eventTimeStatement, [number]))
-        return { block: event !== undefined && event.time > block.time ? { ...block, time: event.time } : block }
-      }
+      const [block] = await database.query<BlockId & { time: bigint | null }>(blockStatement, [number])
+      if (block !== undefined) return { block: { ...block, time: block.time ?? (await lastEventTime(number)) } }
       const [kept] = await database.query<{ from: bigint; to: bigint }>(keptStatement)
       return { block: null, kept: kept ?? null }
     },
@@ -172,7 +176,7 @@ const canonicalStatement = `select from unnest($1::bigint[], $2::bytea[]) k (num
   join index_block b on b.number = k.number and b.hash = k.hash`
 
 const blockStatement = `select b.number, ${hex('b.hash')} as hash,
-    case when b.number = c.number then ${seconds('c.block_time')} else 0 end as time
+    ${seconds('coalesce(b.time, case when b.number = c.number then c.block_time end)')} as time
   from index_cursor c join index_block b on b.number <= c.number
   where b.number = $1`
 

@@ -34,7 +34,7 @@ export type ProductRow = {
   readonly at?: PastBlock
 }
 
-/** A block whose state is kept. `time` is the newest known time of the chain up to it, in unix seconds. */
+/** A block whose state is kept. `time` is in unix seconds. A row of an older version stands for the time of the last event up to it. */
 export type PastBlock = BlockId & Readonly<{ time: bigint }>
 
 /** The rows of `asset` that changed after a block, as they were then, in JSON. */

@@ -37,7 +37,11 @@ export async function indexSteps(database: Database, options: Parameters<typeof 
       from,
       rewindTo: null,
       events: placed,
-      blocks: [...blocks.values()].map((at) => ({ number: at.blockNumber, hash: at.blockHash })),
+      blocks: [...blocks.values()].map((at) => ({
+        number: at.blockNumber,
+        hash: at.blockHash,
+        time: timeOf(Number(at.blockNumber)),
+      })),
       to,
     })
     assert.ok(isApplied)
