@@ -173,6 +173,30 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(JSON.stringify(data), JSON.stringify(expected))
     })
 
+    it('are loaded for a key with brands only where they are of these', async () => {
+      const newest = formatPosition(await outboxStore(database).newest())
+      await insertAsset(database, { tokenId: 20, brand: 'Acme' })
+      await insertAsset(database, { tokenId: 21, brand: 'Bolt' })
+      const statement = `insert into outbox (topic, kind, token_id, payload) select 'tap', 'VERIFIED', 21, '{}' from generate_series(1, 300)`
+      await database.query(statement)
+      await database.query(`insert into outbox (topic, kind, token_id, payload) values ('tap', 'VERIFIED', 20, '{}')`)
+      const opened = await openEvents(database)
+      await using _dispatcher = opened.dispatcher
+      const loaded: bigint[] = []
+      const resolvers = subscriptionResolvers({
+        ...opened,
+        load: (given) => (loaded.push(...given.map(({ tokenId }) => tokenId)), opened.load(given)),
+      })
+      const document = parse(`subscription { events(after: "${newest}") { productId } }`)
+      const forAcme = { ...contextValue, key: { ...contextValue.key, brands: ['Acme'] } }
+      const stream = await subscribe({ schema: graphqlSchema(resolvers), document, contextValue: forAcme })
+      assert.ok(Symbol.asyncIterator in stream)
+      const { value } = await stream.next()
+      await stream.return()
+      assert.equal(JSON.stringify(value?.data), '{"events":{"productId":"20"}}')
+      assert.deepEqual(loaded, [20n])
+    })
+
     it('come in pages to a key with brands, also empty ones, each from where the one before ended', async () => {
       const newest = await outboxStore(database).newest()
       const insert = (token: number, count: number) =>

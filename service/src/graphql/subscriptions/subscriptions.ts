@@ -75,7 +75,9 @@ export function subscriptionResolvers({
     }
     // A key may have thousands of subscriptions, and one read looks at thousands of events.
     const replay = {
-      outbox: { range: (range: EventRange) => turns.read(key.id, () => outbox.range(range)) },
+      outbox: {
+        range: (range: EventRange) => turns.read(key.id, () => outbox.range({ ...range, brands: key.brands })),
+      },
       load: (events: readonly OutboxEvent[]) => turns.read(key.id, () => load(events)),
     }
     const streams = { dispatcher, goneError, log, ...replay }
