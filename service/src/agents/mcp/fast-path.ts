@@ -40,14 +40,21 @@ export async function createFastPath(tools: Tools, fetch: SdkFetch): Promise<Fas
   const serverInfo = { [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] }
   const added = { modern: `,"resultType":"complete","_meta":${JSON.stringify(serverInfo)}}`, legacy: '}' }
 
-  /** The closing brace is left out, because the era adds members. */
-  const openResult = memoize((answer: ToolAnswer) => JSON.stringify(toCallResult(answer)).slice(0, -1), { max: 2_000 })
+  const memoized = memoize(openResult, { max: 2_000 })
 
   return async (request) => {
     const id = JSON.stringify(request.id)
     if (request.method !== 'tools/call') return envelope(constant[request.era][request.method] ?? '', id)
-    return envelope(openResult(await tools[request.tool](request.args)) + added[request.era], id)
+    const answer = await tools[request.tool](request.args)
+    // Every history is an object of its own, and a long one has a megabyte as JSON.
+    const opened = request.tool === 'get_lifecycle_history' ? openResult(answer) : memoized(answer)
+    return envelope(opened + added[request.era], id)
   }
+}
+
+/** Formats a result without its closing brace, because the era adds members. */
+function openResult(answer: ToolAnswer): string {
+  return JSON.stringify(toCallResult(answer)).slice(0, -1)
 }
 
 function envelope(result: string, id: string): string {

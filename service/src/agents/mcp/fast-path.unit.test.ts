@@ -6,7 +6,7 @@ import { envelope, modernHeaders } from '../../../test/support/agents/mcp.ts'
 import { acceptsBoth, createFastPath, recognise } from './fast-path.ts'
 import { identityAt } from './protocol.ts'
 import { createSdkFetch } from './server.ts'
-import { toolNames } from '../tools/tools.ts'
+import { toolNames, type ToolAnswer } from '../tools/tools.ts'
 
 type Members = Record<string, unknown>
 type Asked = { readonly headers: Record<string, string>; readonly body: Members }
@@ -187,6 +187,16 @@ describe('the fast path of MCP', () => {
     ])
       assert.equal(legacy(body), null, JSON.stringify(body))
     assert.equal(recognise({}, [{ jsonrpc: '2.0', id: 1, method: 'ping' }]), null)
+  })
+
+  it('keeps no history, because many long ones would fill the memory', async () => {
+    const structured: Members = { event_count: 1 }
+    const answer = { ok: true, structured } as unknown as ToolAnswer
+    const own = await createFastPath({ ...tools, get_lifecycle_history: async () => answer }, sdk)
+    const request = { id: 1, era: 'legacy', method: 'tools/call', tool: 'get_lifecycle_history', args: {} } as const
+    assert.match(await own(request), /"structuredContent":\{"event_count":1\}/)
+    structured['event_count'] = 2
+    assert.match(await own(request), /"structuredContent":\{"event_count":2\}/)
   })
 
   it('runs the tool once', async () => {
