@@ -26,7 +26,7 @@ describe('the store of tasks', () => {
   })
 
   it('keeps within its maximum of bytes', () => {
-    const store = createTaskStore({ maxBytes: 1_000 })
+    const store = createTaskStore({ maxBytes: 2_000 })
     const long = (id: string): Task => ({
       ...task(id),
       artifacts: [{ artifactId: 'x'.repeat(400), name: '', parts: [] }],
@@ -37,6 +37,17 @@ describe('the store of tasks', () => {
     store.put(task('c', 'TASK_STATE_COMPLETED'), undefined)
     store.put(long('d'), undefined)
     assert.ok(store.get('c'), 'a task that has become small makes room')
+  })
+
+  it('counts the memory of small values, not their characters alone', () => {
+    const store = createTaskStore({ maxBytes: 150_000 })
+    const parts = [{ data: Array.from({ length: 1_000 }, () => ({})) }]
+    for (const id of ['a', 'b', 'c'])
+      store.put({ ...task(id), artifacts: [{ artifactId: '', name: '', parts }] }, undefined)
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => store.get(id) !== undefined),
+      [false, true, true],
+    )
   })
 
   it('drops a task an hour after its last change', () => {
@@ -94,6 +105,18 @@ describe('the store of tasks', () => {
 })
 
 describe('the list of tasks', () => {
+  it('has the last changed first, whichever was read last', () => {
+    const store = createTaskStore()
+    const contextId = crypto.randomUUID()
+    for (const id of ['a', 'b', 'c']) store.put(task(id, 'TASK_STATE_WORKING', contextId), undefined)
+    store.get('a')
+    const { tasks } = listTasks(store, { contextId }) as TaskPage
+    assert.deepEqual(
+      tasks.map(({ id }) => id),
+      ['c', 'b', 'a'],
+    )
+  })
+
   it('comes in pages of a megabyte, or one task, so that no request makes a larger answer', () => {
     const store = createTaskStore()
     const contextId = crypto.randomUUID()
