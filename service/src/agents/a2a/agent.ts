@@ -121,7 +121,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
 
   function move(id: string, state: TaskState, parts?: Message['parts']): void {
     const stored = tasks.get(id)
-    if (stored === undefined) return
+    if (stored === undefined || isTerminal(stored.task)) return
     const task = { ...stored.task, status: createStatus(stored.task, state, parts) }
     tasks.put(task, stored.skill, [statusEvent(task)])
   }
@@ -171,9 +171,11 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
       }
       const timer = setTimeout(end, subscriptionMs).unref()
       const remove = tasks.listen(task.id, { event: listener.event, end })
-      listener.event({ task: tasks.get(task.id)?.task ?? task })
+      const now = tasks.get(task.id)?.task
+      listener.event({ task: now ?? task })
       stopping?.addEventListener('abort', end)
-      if (stopping?.aborted === true) end()
+      // The task may have ended, or may have been dropped, before the stream was opened.
+      if (now === undefined || isTerminal(now) || stopping?.aborted === true) end()
       return stop
     }
     return { stream }
