@@ -28,6 +28,11 @@ export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
   }
 }
 
+/** Words an exceeded limit, also for clients that show no headers. */
+export function rateLimitMessage({ resetSeconds }: Quota): string {
+  return `Too many requests. Send the next one in ${resetSeconds} s.`
+}
+
 /** Returns the general error body (spec §7). */
 export function errorResponse(status: number, error: string, headers: Readonly<Record<string, string>> = {}): Response {
   return uncachedJson(status, { error }, headers)

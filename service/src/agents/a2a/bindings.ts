@@ -29,10 +29,12 @@ export async function answerRpc(
   if (!isObject(params) || !isShallow(params))
     return { id, outcome: invalid('params', 'must be an object, nested no deeper than 20 levels.') }
   if (version !== null) return { id, outcome: version }
-  if (!Object.hasOwn(agent, method))
-    return { id, outcome: { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has no such method here.' } }
+  if (!Object.hasOwn(agent, method)) return { id, outcome: { fault: 'METHOD_NOT_FOUND', message: noMethod } }
   return { id, outcome: await agent[method as keyof A2aAgent](camelCased(params) as JsonObject) }
 }
+
+const noMethod =
+  'A2A 1.0 has no such method here. Send SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask or SubscribeToTask.'
 
 export function toRpcResponse(id: RpcId, outcome: { readonly result: object } | Fault): object {
   return 'result' in outcome

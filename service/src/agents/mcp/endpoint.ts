@@ -8,7 +8,7 @@ import { mostDrained, readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdFor, runForRequest } from '../../http/request.ts'
-import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
+import { exposedHeaders, quotaHeaders, rateLimitMessage } from '../../http/responses.ts'
 import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isObject, parseJson } from '../../lib/json.ts'
@@ -79,7 +79,8 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     const consumed = consume(request, body)
     const quota = consumed instanceof Promise ? await consumed : consumed
     const headers = quota === undefined ? shared : [...shared, ...limitHeaders(quota)]
-    if (quota?.allowed === false) return sendRejection(response, 'RATE_LIMITED', headers, getId(body))
+    if (quota?.allowed === false)
+      return sendRejection(response, 'RATE_LIMITED', headers, { id: getId(body), message: rateLimitMessage(quota) })
     const plain = fast && recognise(request.headers, body)
     if (fast && plain) return send(response, headers, await fast(plain))
     for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '')
@@ -197,13 +198,13 @@ const preflightHeaders: Headers = [
 ]
 
 const messages = {
-  FORBIDDEN: 'This Host or Origin is not allowed here.',
+  FORBIDDEN: 'This Host or Origin is not allowed here. Use the public address of the service.',
   METHOD_NOT_ALLOWED: 'Method not allowed. Send JSON-RPC by POST.',
   BODY_TOO_LARGE: 'The body must not exceed 65536 bytes.',
   CONTENT_TYPE_NOT_SUPPORTED: 'Unsupported Media Type: Content-Type must be application/json',
   INVALID_REQUEST:
     'Invalid Request: nested deeper than 100 levels, or a batch of more than 100 messages or with an id twice.',
-  PARSE_ERROR: 'Parse error: the body is not JSON.',
+  PARSE_ERROR: 'Parse error: send JSON in UTF-8, without a content coding.',
   RATE_LIMITED: 'Too many requests.',
 } as const satisfies Partial<Record<McpRejection, string>>
 
@@ -212,10 +213,10 @@ function sendRejection(
   response: ServerResponse,
   reason: keyof typeof messages,
   headers: Headers,
-  id: string | number | null = null,
+  { id = null, message = messages[reason] }: { readonly id?: string | number | null; readonly message?: string } = {},
 ): void {
   const [code, status] = errorCodes[reason].mcp
-  const body = JSON.stringify({ jsonrpc: '2.0', error: { code, message: messages[reason] }, id })
+  const body = JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id })
   const own = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))]
   if (status === 405) own.push('Allow', 'POST, OPTIONS')
   if (status === 413) own.push('Connection', 'close') // bytes were left unread

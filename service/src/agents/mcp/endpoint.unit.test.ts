@@ -93,14 +93,18 @@ describe('POST /mcp', () => {
     })
 
     it(`names its tools to a client that calls another one (${era})`, async () => {
-      const { json } = await mcp[era]('tools/call', call('drop_tables', {}))
+      const { json, text } = await mcp[era]('tools/call', call('drop_tables', {}))
       assert.equal(json.error?.code, -32602)
       assert.deepEqual(json.error?.data, { available_tools: toolNames })
+      assert.match(json.error?.message ?? '', /verify_asset, get_lifecycle_history, check_flagged/)
+      assert.doesNotMatch(text, /drop_tables/)
     })
 
     it(`refuses a cursor, which it never gave, and takes an empty one as none (${era})`, async () => {
-      const { json } = await mcp[era]('tools/list', { cursor: 'eyJwYWdlIjogMn0=' })
-      assert.deepEqual([json.error?.code, json.result], [-32602, undefined])
+      for (const cursor of ['eyJwYWdlIjogMn0=', null, 5]) {
+        const { json } = await mcp[era]('tools/list', { cursor })
+        assert.deepEqual([json.error?.code, json.result], [-32602, undefined])
+      }
       assert.equal((await mcp[era]('tools/list', { cursor: '' })).text, (await mcp[era]('tools/list')).text)
     })
 
@@ -344,7 +348,9 @@ describe('the origin guard of /mcp', () => {
     assert.deepEqual([(await one()).status, (await one()).status], [200, 200])
     const again = await one()
     assert.deepEqual([again.status, again.json.id], [429, 1])
-    assert.match(again.headers.get('retry-after') ?? '', /^\d+$/)
+    const seconds = again.headers.get('retry-after') ?? ''
+    assert.match(seconds, /^\d+$/)
+    assert.equal(again.json.error?.message, `Too many requests. Send the next one in ${seconds} s.`)
     assert.deepEqual(
       [
         (await limited.legacy('ping')).status,
@@ -377,7 +383,7 @@ describe('the origin guard of /mcp', () => {
   it('rejects a batch of more than 100 messages before each of them is counted and checked', async () => {
     await using limited = await startMcp({ ...world, otherLimiter: createRateLimiter({ limit: 1_000 }) })
     const batch = (length: number) => Array.from({ length }, () => ({ jsonrpc: '2.0', id: 1, result: {} }))
-    const refused = await limited.post(JSON.stringify(batch(1_700)))
+    const refused = await limited.post(batch(101))
     assert.deepEqual([refused.status, refused.json.error?.code], [400, -32600])
     const counted = await limited.post(batch(100))
     assert.deepEqual([counted.status, counted.headers.get('x-ratelimit-remaining')], [202, '900'])

@@ -7,8 +7,6 @@ import {
   createMcpHandler,
   isLegacyRequest,
   McpServer,
-  ProtocolError,
-  ProtocolErrorCode,
   WebStandardStreamableHTTPServerTransport,
   type CallToolResult,
   type McpHandlerRequestOptions,
@@ -17,11 +15,12 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { z } from 'zod'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { errorCodes } from '../../lib/error-codes.ts'
 import { runningRequestId } from '../../http/request.ts'
 import { reasonOf } from '../../lib/errors.ts'
-import { isObject, parseJson, type JsonObject } from '../../lib/json.ts'
+import { isObject, parseJson } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import {
   checkFlaggedSchema,
@@ -57,7 +56,7 @@ function namesUnknownTool(body: unknown): boolean {
   return typeof name === 'string' && !toolNames.some((tool) => tool === name)
 }
 
-/** Adds the names of the tools to the error for an unknown one, for which the SDK has no place. */
+/** Names the tools in the error for an unknown one. The SDK's message repeats the name that the client sent, of any length. */
 async function withToolNames(response: Response): Promise<Response> {
   const { status, headers } = response
   const text = await response.text()
@@ -66,7 +65,8 @@ async function withToolNames(response: Response): Promise<Response> {
   const own = new Headers(headers)
   own.delete('content-length')
   if (!isInvalid) return new Response(text, { status, headers: own })
-  const error = { ...(answer['error'] as JsonObject), data: { available_tools: toolNames } }
+  const message = `Unknown tool. Call one of ${toolNames.join(', ')}.`
+  const error = { code: invalidParams, message, data: { available_tools: toolNames } }
   return new Response(JSON.stringify({ ...answer, error }), { status, headers: own })
 }
 
@@ -108,14 +108,16 @@ function createServer(tools: Tools, { name, title, version, description, baseUrl
     const schemas = { inputSchema: advertise(inputSchema), outputSchema: advertise(outputSchema) }
     server.registerTool(tool, schemas, async (args: unknown) => toCallResult(await tools[tool](args)))
   }
-  // The SDK's own handler ignores a cursor. Clients without `omitempty` send an empty one for the first page.
-  server.server.setRequestHandler('tools/list', ({ params }) => {
-    if (params?.cursor)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: the list has one page.')
-    return { tools: toolNames.map((name) => ({ name, ...listedTools[name] })) }
-  })
+  server.server.setRequestHandler('tools/list', { params: listParams }, () => ({
+    tools: toolNames.map((name) => ({ name, ...listedTools[name] })),
+  }))
   return server
 }
+
+/** The SDK's own handler ignores a cursor. Clients without `omitempty` send an empty one for the first page. */
+const listParams = z.looseObject({
+  cursor: z.literal('', { error: 'leave it out, because the list has one page.' }).optional(),
+})
 
 /** Answers a handshake revision as JSON; the SDK's own fallback would answer with an event stream. */
 async function answerLegacy(server: McpServer, request: Request, options: McpHandlerRequestOptions): Promise<Response> {

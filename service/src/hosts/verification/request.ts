@@ -16,6 +16,7 @@ import {
   methodRefused,
   openToAll,
   preflight,
+  rateLimitMessage,
   readMethods,
   uncachedJson,
 } from '../../http/responses.ts'
@@ -220,10 +221,6 @@ export function sendJson(
     .writeHead(200, { ...all, 'Content-Length': String(length) } as OutgoingHttpHeaders)
     .end(text, length === text.length ? 'latin1' : 'utf8')
   return RESPONSE_ALREADY_SENT
-}
-
-export function rateLimitMessage({ resetSeconds }: Quota): string {
-  return `Too many requests. Send the next one in ${resetSeconds} s.`
 }
 
 /** Words a quota that is too small for a list, each member of which counts as a request. */

@@ -7,7 +7,14 @@ import type { Context, Hono } from 'hono'
 import { decodePercent } from '../../../lib/bytes.ts'
 import { etagOf } from '../../../http/etag.ts'
 import type { Quota } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, openToAll, preflight, quotaHeaders, taggedResponse } from '../../../http/responses.ts'
+import {
+  methodRefused,
+  openToAll,
+  preflight,
+  quotaHeaders,
+  rateLimitMessage,
+  taggedResponse,
+} from '../../../http/responses.ts'
 import { formatSecond } from '../../../domain/text.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -18,7 +25,6 @@ import { elementAt, parseElementPath } from '../../../passport/public/element-pa
 import { parsePassportId, parseProductId, subjectLinks, type ProductSubject } from '../../../passport/public/subject.ts'
 import { parseMoment } from '../../../passport/public/versions.ts'
 import {
-  rateLimitMessage,
   rawQuery,
   readBodyOf,
   readRoute,

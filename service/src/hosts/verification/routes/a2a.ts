@@ -17,10 +17,10 @@ import { httpStatusOf, isFault, toRestError, type Fault } from '../../../agents/
 import { createEventStreams, type EventStreams } from '../../../agents/a2a/streams.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { openToAll, preflight, quotaHeaders, rateLimitMessage } from '../../../http/responses.ts'
 import { retryAfterSeconds } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
-import { rateLimitMessage, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
 export type A2aRoutes = {
   readonly a2a: A2aAgent
@@ -83,8 +83,7 @@ export function a2aRoutes(
     const { method } = c.req
     const path = c.req.path.slice(a2aRestPath.length)
     const route = findRoute(path)
-    if (route === null)
-      return finish(c, encoding, { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }, headers)
+    if (route === null) return finish(c, encoding, { fault: 'METHOD_NOT_FOUND', message: noPath }, headers)
     const operation = route.operations[method as keyof typeof route.operations]
     if (operation === undefined)
       return methodNotAllowed(encoding, [...Object.keys(route.operations), 'OPTIONS'].join(', '), headers)
@@ -104,6 +103,8 @@ export function a2aRoutes(
     return finish(c, encoding, tooManyStreams, { ...headers, 'Retry-After': retryAfterSeconds })
   }
 }
+
+const noPath = `A2A 1.0 has nothing at this path. Send POST ${a2aRestPath}/message:send, or GET ${a2aRestPath}/tasks/{id}.`
 
 /** Parts of the body may be unread after these. */
 const unreadStatuses: ReadonlySet<number> = new Set([408, 413])
@@ -151,7 +152,9 @@ async function readJsonBody(c: Context<Env>, isOptional = false): Promise<{ read
   if (type !== '' && type !== 'application/json' && type !== 'application/a2a+json')
     return { fault: 'CONTENT_TYPE_NOT_SUPPORTED', message: 'Send the body as application/json.' }
   const value = body.ok ? parseJson(body.text) : undefined
-  return value === undefined ? { fault: 'PARSE_ERROR', message: 'The body is not JSON.' } : { value }
+  return value === undefined
+    ? { fault: 'PARSE_ERROR', message: 'Send JSON in UTF-8, without a content coding.' }
+    : { value }
 }
 
 const streamHeaders = {
