@@ -76,6 +76,7 @@ describe('an error of the A2A agent', () => {
       'a message without id': () => sent({ ...user, messageId: '' }),
       'a message of an agent': () => sent({ ...user, role: 'ROLE_AGENT' }),
       'a message without parts': () => sent({ ...user, parts: [] }),
+      'a message of too many parts': () => sent({ ...user, parts: Array.from({ length: 21 }, () => ({ text: '42' })) }),
       'a part of the old form': () => part({ kind: 'file', file: {} }),
       'a part that is two': () => part({ text: '42', data: {} }),
       'a part that is no object': () => part(null),
@@ -87,6 +88,7 @@ describe('an error of the A2A agent', () => {
       'a context unlike its task’s': () => sent({ ...user, taskId: waiting, contextId: 'another' }),
       'a negative length': () => got(['GetTask', { id: ended, historyLength: -1 }], `/tasks/${ended}?historyLength=-1`),
       'a page of no size': () => got(['ListTasks', { pageSize: 0 }], '/tasks?pageSize=0'),
+      'a page too long': () => got(['ListTasks', { pageSize: 101 }], '/tasks?pageSize=101'),
       'a state that there is not': () => got(['ListTasks', { status: 'done' }], '/tasks?status=done'),
       'a list with a negative length': () => got(['ListTasks', { historyLength: -1 }], '/tasks?historyLength=-1'),
       'a context too long': () => {

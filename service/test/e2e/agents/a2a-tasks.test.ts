@@ -223,6 +223,12 @@ describe('a stream of the A2A agent', () => {
     ])
   })
 
+  it('begins with as much of the history as the client wants', async () => {
+    const params = { ...said('42'), configuration: { historyLength: 0 } }
+    const [first] = await eventsOf(await a2a.post('/a2a/v1/message:stream', params))
+    assert.ok(first?.task && !('history' in first.task))
+  })
+
   it('ends with failed, rejected or input required where there is nothing to give', async () => {
     assert.deepEqual(shapesOf(await stream('verify 1')).slice(1), ['TASK_STATE_WORKING', 'TASK_STATE_FAILED'])
     assert.deepEqual(shapesOf(await stream({ skill: 'x', token_id: '1' })).slice(1), ['TASK_STATE_REJECTED'])
@@ -266,6 +272,8 @@ describe('the streams of the A2A agent', () => {
     await reader?.read()
     const second = await subscribe()
     assert.deepEqual([second.status, ((await second.json()) as Json).error.status], [429, 'RESOURCE_EXHAUSTED'])
+    const byRpc = await a2a.rpc('SubscribeToTask', { id: task.id })
+    assert.deepEqual([byRpc.status, byRpc.error.code], [429, -32000])
     leaving.abort()
     await until(async () => (await statusOf(subscribe())) === 200)
   })
@@ -348,6 +356,7 @@ describe('a request to the A2A agent', () => {
     assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'message/send' }), -32601)
     assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'constructor' }), -32601)
     assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: [] }), -32602)
+    assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: {} }), -32602)
     const deep = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}`
     assert.equal(await error(deep), -32602)
   })
@@ -357,6 +366,10 @@ describe('a request to the A2A agent', () => {
     assert.equal((await a2a.rest('GET', '/tenant/tasks')).status, 404)
     assert.equal((await a2a.post('/a2a/v1/message:send', '{')).status, 400)
     assert.equal((await a2a.post('/a2a/v1/message:send', '[]')).status, 400)
+    assert.equal(
+      (await a2a.post('/a2a/v1/message:send', `{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)).status,
+      400,
+    )
     assert.equal((await a2a.post('/a2a/v1/message:send', 'x', { 'Content-Type': 'text/plain' })).status, 400)
     const method = await a2a.get('/a2a/v1/message:send')
     assert.deepEqual([method.status, method.headers.get('allow')], [405, 'POST, OPTIONS'])

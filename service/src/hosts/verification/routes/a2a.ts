@@ -59,15 +59,15 @@ export function a2aRoutes(
     const quota = await helpers.consume(c, a2aLimiter)
     const headers = quotaHeaders(quota)
     if (quota?.allowed === false) {
-      const body = encoding.fault({ fault: 'RATE_LIMITED', message: rateLimitMessage(quota) })
-      return respond(429, body, encoding, { ...headers, 'Retry-After': String(quota.resetSeconds) })
+      const fault: Fault = { fault: 'RATE_LIMITED', message: rateLimitMessage(quota) }
+      return finish(c, encoding, fault, { ...headers, 'Retry-After': String(quota.resetSeconds) })
     }
     try {
       return await answer(c, encoding, headers)
     } catch (error) {
       const { code, message } = helpers.faultOf(error, c)
       const fault = { fault: code === 'DATABASE_UNAVAILABLE' ? code : 'INTERNAL_ERROR', message } as const
-      return respond(httpStatusOf(fault), encoding.fault(fault), encoding, headers)
+      return finish(c, encoding, fault, headers)
     }
   }
 
@@ -108,6 +108,7 @@ const noPath = `A2A 1.0 has nothing at this path. Send POST ${a2aRestPath}/messa
 
 /** Parts of the body may be unread after these. */
 const unreadStatuses: ReadonlySet<number> = new Set([408, 413])
+const httpStatuses: ReadonlySet<number> = new Set([...unreadStatuses, 429, 500, 503])
 
 /** JSON-RPC errors have status 200, except those of HTTP itself. */
 function rpcEncoding(id: RpcId): Encoding {
@@ -116,7 +117,7 @@ function rpcEncoding(id: RpcId): Encoding {
     fault: (fault) => toRpcResponse(id, fault),
     statusOf: (fault) => {
       const status = httpStatusOf(fault)
-      return fault.fault === 'METHOD_NOT_ALLOWED' || unreadStatuses.has(status) ? status : 200
+      return httpStatuses.has(status) ? status : 200
     },
     mediaType: 'application/json',
   }
