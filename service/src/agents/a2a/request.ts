@@ -42,7 +42,7 @@ const link = /:\/\/|[\p{L}\p{N}]@[\p{L}\p{N}]|[\p{L}\p{N}-]\.\p{L}{2,}[:/?#]/u
 
 /** Words for other numbers of an item and for prices. The serial is known in the languages of the pages. */
 const otherNumbers =
-  /\bs[eé]ri(?:al|e)|تسلسلي|\b(?:s\/n|gtins?|eans?|upcs?|skus?|prices?|costs?|eur|euros?|usd|dollars?|gbp|pounds?|chf|jpy|yen)\b/iu
+  /\bs[eé]ri(?:al|e)|تسلسلي|\b(?:s\/n|gtins?|eans?|upcs?|skus?|isbns?|imeis?|bar-?codes?|strichcodes?|code-barres|códigos? de barras|prices?|costs?|eur|euros?|usd|dollars?|gbp|pounds?|chf|jpy|yen)\b/iu
 
 /** Numbers in words, in the languages of the pages. `one` is left out, because it stands for an item too. */
 const inWords = [
@@ -66,9 +66,9 @@ const partAfter = /^(?:[\p{L}\p{N}\p{Pd}_+°]|\s?[\p{Sc}%‰]|[\p{Sm}\p{Cf}.:#&/
 const amountAfter =
   /^\s(?:tokens|items|products|assets|pieces|pairs|times|minutes?|hours?|days?|weeks?|months?|years?|cm|mm|kg|through|onwards?)\b/i
 
-/** Words of a number that is no token id, such as a size, an amount or a time. */
+/** Words of a number that is no token id, such as a size or a block, or is left out. */
 const otherWord =
-  /^(?:lots?|batch|size|model|edition|version|release|order|invoice|receipt|page|line|row|step|part|year|age|only|but|except|than|over|under|above|below|in|since|from|until|till|before|after|between|by|at|to|least|most|seit|ab|bis|taille|modèle|depuis|lote|talla|modelo|desde|دفعة|مقاس)$/
+  /^(?:lots?|batch|size|model|ref|reference|code|chip|tag|uid|block|not|without|unlike|instead|besides|as|référence|bloc|sans|referencia|código|bloque|sin|edition|version|release|order|invoice|receipt|page|line|row|step|part|year|age|only|but|except|than|over|under|above|below|in|since|from|until|till|before|after|between|by|at|to|least|most|seit|ab|bis|taille|modèle|depuis|lote|talla|modelo|desde|دفعة|مقاس)$/
 /** Words that ask or name a token, and may begin with a capital. Other words with one are names, as in `Satchel No. 7` and `HFJ 000417`. */
 const askingWord =
   /^(?:tell|tokens?|tokenid|product|productid|item|itemid|asset|assetid|nft|verify|verifyasset|check|checkflagged|getlifecyclehistory|history|flags?|flagged|stolen|lost|recalled|authentic|genuine|real|fake|state|status|owner|verdict|record|give|show|get|see|look|find|read|track|trace|inspect|validate|confirm|can|could|does|did|has|will|would|what|how|which|if|whether|mean|hi|hello|hey|please|yes|ok|thanks|produkt|prüfen?|zeige?|produit|vérifie[rz]?|producto|verifica|verificar)$/i
