@@ -43,6 +43,18 @@ describe('a stream of events', () => {
     assert.equal(stops, 2)
   })
 
+  it('has a comment every 15 seconds, so that proxies keep it open, until it ends', async ({ mock }) => {
+    mock.timers.enable({ apis: ['setInterval'] })
+    const reader = createEventStreams()
+      .open('client', () => () => {}, plain)
+      ?.getReader()
+    mock.timers.tick(15_000)
+    assert.equal(new TextDecoder().decode((await reader?.read())?.value), ':\n\n')
+    const clear = mock.method(globalThis, 'clearInterval')
+    await reader?.cancel()
+    assert.equal(clear.mock.callCount(), 1)
+  })
+
   it('is rejected when too many are open, and accepted after one has ended', async () => {
     const streams = createEventStreams({ maxStreams: 2 })
     const open = () => streams.open('client', () => () => {}, plain)
@@ -54,6 +66,7 @@ describe('a stream of events', () => {
     assert.notEqual(open(), null)
     assert.equal(open(), null)
   })
+
   it('is rejected when its client has too many open, while other clients have room', async () => {
     const streams = createEventStreams({ maxStreams: 5, maxPerClient: 2 })
     const open = (client: string) => streams.open(client, () => () => {}, plain)

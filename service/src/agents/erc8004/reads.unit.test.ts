@@ -18,18 +18,26 @@ type Result = { success: boolean; returnData: Hex }
 /** A chain that gives these answers one after the other to whatever is asked. */
 function scripted(...answers: (readonly Result[] | Hex | symbol)[]) {
   const asked: { to: Hex; at: bigint }[] = []
+  const deadlines: (number | undefined)[] = []
   let heads = 6n
   const source: RegistrySource<{ number: bigint; hash: Hex }> = {
-    head: async () => ({ ...block, number: (heads += 1n) }),
-    async call(to, _data, { number }) {
+    async head(options) {
+      deadlines.push(options?.deadline)
+      return { ...block, number: (heads += 1n) }
+    },
+    async call(to, _data, { number }, options) {
       asked.push({ to, at: number })
+      deadlines.push(options?.deadline)
       const answer = answers.shift() ?? '0x'
       if (typeof answer !== 'object') return answer
       return encodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', result: answer })
     },
-    calls: async (_to, datas) => datas.map(() => ownerWord),
+    async calls(_to, datas, _block, options) {
+      deadlines.push(options?.deadline)
+      return datas.map(() => ownerWord)
+    },
   }
-  return { reads: createRegistryReads(source, [0, 0]), asked }
+  return { reads: createRegistryReads(source, [0, 0]), asked, deadlines }
 }
 
 describe('reads of the agent registries', () => {
@@ -57,6 +65,15 @@ describe('reads of the agent registries', () => {
       scripted(gone, gone, gone).reads(({ together }) => together([ownerOf])),
       isChainUnavailable,
     )
+  })
+
+  it('have one deadline for all reads of an answer, five seconds from its start', async () => {
+    const { reads, deadlines } = scripted(Symbol('gone'), [{ success: true, returnData: ownerWord }])
+    const began = performance.now()
+    await reads(async ({ together, each }) => [await together([ownerOf]), await each([ownerOf])])
+    const [deadline = 0] = deadlines
+    assert.deepEqual(deadlines, Array(5).fill(deadline))
+    assert.ok(deadline >= began + 5_000 && deadline <= performance.now() + 5_000)
   })
 
   for (const [what, answer] of [
