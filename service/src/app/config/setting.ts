@@ -9,8 +9,11 @@ export type Setting = {
   readonly secret: boolean
 }
 
-/** Declares a setting of the environment. The message of a wrong text names the variable, and repeats what is not secret of the text. */
-export function setting<T>(variable: string, { fallback, want, parse }: Parser<T>, help: string, isSecret = false) {
+/**
+ * Declares a setting of the environment, whose `describe` says what it means. The message of a wrong text names the variable, and repeats
+ * what is not secret of the text.
+ */
+export function setting<T>(variable: string, { fallback, want, parse }: Parser<T>, isSecret = false) {
   const schema = z
     .string()
     .default(fallback)
@@ -21,13 +24,13 @@ export function setting<T>(variable: string, { fallback, want, parse }: Parser<T
       context.addIssue({ code: 'custom', message: `${variable} must be ${want}; found ${found}.` })
       return z.NEVER
     })
-  declared.add(schema, { variable, fallback, help, secret: isSecret })
+  declared.add(schema, { variable, fallback, secret: isSecret })
   return schema
 }
 
 /** Declares a setting whose text appears in no message. */
-export function secret<T>(variable: string, parser: Parser<T>, help: string) {
-  return setting(variable, parser, help, true)
+export function secret<T>(variable: string, parser: Parser<T>) {
+  return setting(variable, parser, true)
 }
 
 /** Quotes a wrong text. A URL is shown up to its host, because an account, a path or a query can be secret. */
@@ -45,11 +48,11 @@ const quote = (text: string) => JSON.stringify(text.slice(0, 100))
 /** Returns a tree of the form of `schema` with `leaf` of each setting in it. */
 export function mapSettings(schema: z.core.$ZodType, leaf: (setting: Setting) => unknown): unknown {
   const found = declared.get(schema)
-  if (found !== undefined) return leaf(found)
+  if (found !== undefined) return leaf({ ...found, help: z.globalRegistry.get(schema)?.description ?? '' })
   if (!(schema instanceof z.ZodObject))
     throw new TypeError('A schema of the configuration is neither setting nor object.')
   const fields = Object.entries(schema.shape as Record<string, z.core.$ZodType>)
   return Object.fromEntries(fields.map(([name, field]) => [name, mapSettings(field, leaf)]))
 }
 
-const declared = z.registry<Setting>()
+const declared = z.registry<Omit<Setting, 'help'>>()
