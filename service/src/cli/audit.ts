@@ -1,5 +1,5 @@
 /** `touchstone audit …`: the trail of every change, its verification, and its export for a log collector. */
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { auditHeadFile, openHead, readHeads, type SignedHead, signHead } from '../app/audit-heads.ts'
 import {
   type AuditBody,
@@ -13,7 +13,7 @@ import {
 import { didOf } from '../passport/did-document.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import { programVersion } from '../lib/version.ts'
-import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, rejectArgument } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
 
@@ -188,12 +188,10 @@ const escapeValue = (text: string) => text.replaceAll(/[\\=]/g, '\\$&').replaceA
 function parseHead(text: string): AuditHead | string {
   if (text.length <= 1_000 && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)) return text
   const [, seq, hash] = /^(\d{1,18}):(0x[0-9a-f]{64})$/.exec(text) ?? []
-  if (seq === undefined || hash === undefined)
-    throw new InvalidArgumentError('A head is <number>:<hash> or a JWS, as touchstone audit head prints them.')
-  return { seq: BigInt(seq), hash }
+  return seq === undefined || hash === undefined
+    ? rejectArgument('A head is <number>:<hash> or a JWS, as touchstone audit head prints them.')
+    : { seq: BigInt(seq), hash }
 }
 
-function parseSeq(text: string): bigint {
-  if (/^\d{1,18}$/.test(text)) return BigInt(text)
-  throw new InvalidArgumentError('It is the number of an entry, such as 1000.')
-}
+const parseSeq = (text: string): bigint =>
+  /^\d{1,18}$/.test(text) ? BigInt(text) : rejectArgument('It is the number of an entry, such as 1000.')

@@ -3,7 +3,7 @@
  * continue.
  */
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { liveProducts } from '../assets/live-products.ts'
 import { ofContract, wholeIndex } from '../index/contract.ts'
 import { cleanLine, parseInstant } from '../domain/text.ts'
@@ -12,7 +12,7 @@ import { productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
 import { type Cell, formatCsvRow } from '../lib/csv.ts'
 import { tapQueries } from '../tap/log/queries.ts'
-import { defineCommand, defineGroup, inSession } from './session/command.ts'
+import { defineCommand, defineGroup, inSession, rejectArgument } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
 import { CommandError, formatJson } from './session/output.ts'
 
@@ -89,8 +89,8 @@ function formatCursor([at, id]: Keyset): string {
 
 function parseCursor(text: string): Keyset {
   const [at = '', id = '', ...rest] = text.slice(0, 100).split('_')
-  if (rest.length === 0 && parseInstant(at) === at && /^\d{1,18}$/.test(id)) return [at, id]
-  throw new InvalidArgumentError('A cursor is the last cell of an exported row, unchanged.')
+  const isCursor = rest.length === 0 && parseInstant(at) === at && /^\d{1,18}$/.test(id)
+  return isCursor ? [at, id] : rejectArgument('A cursor is the last cell of an exported row, unchanged.')
 }
 
 /** Returns the database for reads of the index, which throw while it lacks products. */

@@ -13,7 +13,7 @@ type Options = { readonly owner?: Hex; readonly uid?: Uint8Array }
 export function privacyCommand(run: RunWork): Command {
   const ofSubject = (command: Command) =>
     command
-      .addOption(new Option('--owner <address>', 'an account: its items and transfers').argParser(argument.address))
+      .option('--owner <address>', 'an account: its items and transfers', argument.address)
       .addOption(new Option('--uid <uid>', 'a tag: its taps').argParser(argument.uid).conflicts('owner'))
   const stays = `The chain is public and cannot be erased; payments stay for PAYMENT_RETENTION_DAYS, and the audit trail, which names no owner. The last
 counter of a tag stays, so that no tap verifies twice.`

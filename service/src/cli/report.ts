@@ -1,6 +1,6 @@
 /** `touchstone report …`: what visitors reported, that an item does not look like its record. */
-import { InvalidArgumentError, type Command } from 'commander'
-import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import type { Command } from 'commander'
+import { argument, defineCommand, defineGroup, inSession, repeated, textArgument } from './session/command.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
 import type { RunWork, Session } from './session/session.ts'
 
@@ -18,7 +18,7 @@ one item, and flag it when they are right. Notes are text of strangers.`,
     defineCommand('close', 'Removes reports that are dealt with. They cannot be brought back.', {
       examples: ['touchstone report close 17 18'],
     })
-      .argument('<id...>', 'number of the report', parseNumber)
+      .argument('<id...>', 'number of the report', repeated(parseNumber))
       .option('--json', 'print a JSON object')
       .action(
         inSession(run, async ({ store, io }, ids: readonly string[], { json }: { json?: true }) => {
@@ -47,9 +47,7 @@ async function list({ store, io }: Session, { token, last, json }: ListOptions):
   printTable(io.out, ['id', 'at', 'asset', 'tap', 'visitor', 'note'], rows, new Set(['id', 'tap']))
 }
 
-/** Collects the numbers of a list argument. */
-function parseNumber(text: string, before: readonly string[] = []): readonly string[] {
-  if (!/^\d{1,18}$/.test(text))
-    throw new InvalidArgumentError('The number of a report is in digits, as report list prints it.')
-  return [...before, text]
-}
+const parseNumber = textArgument(
+  (text) => /^\d{1,18}$/.test(text),
+  'The number of a report is in digits, as report list prints it.',
+)

@@ -17,7 +17,7 @@ import {
 import { textWithin } from '../lib/bytes.ts'
 import { isObject } from '../lib/json.ts'
 import { fetchJson } from './payments/fetch-json.ts'
-import { argument, defineCommand } from './session/command.ts'
+import { argument, defineCommand, repeated } from './session/command.ts'
 import { coloured, CommandError, formatError, formatJson } from './session/output.ts'
 
 /** Several times the size of a verdict with the longest metadata. */
@@ -72,7 +72,7 @@ function checkCommand(name: string, description: string, examples: readonly stri
     .option(
       '--rpc <url>',
       'JSON-RPC provider to check against: one you trust, not the service’s; may be repeated',
-      collect,
+      repeated(String),
       [],
     )
     .option('--agree <number>', 'how many of several providers must agree; all by default', argument.count(20))
@@ -107,10 +107,6 @@ function checkCommand(name: string, description: string, examples: readonly stri
         process.exitCode = exitCodes.undecided
       }
     })
-}
-
-function collect(url: string, before: readonly string[]): string[] {
-  return [...before, url]
 }
 
 /** Throws a sentence where nothing could be checked. */

@@ -1,7 +1,7 @@
 /** `touchstone migrate`: brings the database to the schema of this program before its processes start, or lists what is missing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Database } from '../../db/database.ts'
 import { type Cluster, distribute, readCluster } from '../../db/cluster/distribute.ts'
 import { type HeldLock, locks, serviceStatement } from '../../db/locks.ts'
@@ -18,7 +18,7 @@ import {
 import { sleep } from '../../lib/async/sleep.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
 import { assertNotInterrupted, CommandError, formatJson } from '../session/output.ts'
-import { defineCommand } from '../session/command.ts'
+import { argument, defineCommand } from '../session/command.ts'
 import type { CommandIo } from '../session/control-client.ts'
 
 export function migrateCommand(run: RunBare): Command {
@@ -43,11 +43,10 @@ while its rows are copied to the shards. A run that was interrupted goes on wher
         'undo',
       ]),
     )
-    .addOption(
-      new Option(
-        '--shards <n>',
-        'with --distribute: shards of each table, 1 to 1024; default: four for each worker',
-      ).argParser(parseShards),
+    .option(
+      '--shards <n>',
+      'with --distribute: shards of each table, 1 to 1024; default: four for each worker',
+      argument.count(1_024, 'A table has 1 to 1024 shards.'),
     )
     .option('--json', 'print a JSON object')
     .action((options: MigrateOptions) => run((session) => migrateBy(session, options)))
@@ -147,12 +146,6 @@ async function holdDistribution({ hold }: Database, io: CommandIo): Promise<Held
     if (isFirst) io.err('Another process distributes the tables. Waiting for it …')
     await sleep(500, { signal: io.signal })
   }
-}
-
-function parseShards(text: string): number {
-  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > 1024) throw new InvalidArgumentError('A table has 1 to 1024 shards.')
-  return count
 }
 
 /** Returns whether there is a database. A check must not create an embedded one. */

@@ -2,13 +2,13 @@
 import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
-import { createTrust } from '../../http/client-ip.ts'
+import { isRange } from '../../app/config/parsers.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { askForApproval } from '../approval.ts'
-import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, rejectArgument, textArgument } from '../session/command.ts'
 import { writeNew } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
@@ -179,26 +179,22 @@ const parseId = textArgument((text) => /^[a-z0-9]{8}$/.test(text), 'An id has 8 
 
 function parseScopes(text: string): Scope[] {
   const words = text.split(',').map((word) => word.trim())
-  if (words.every((word) => scopes.some((known) => known === word)))
-    return scopes.filter((known) => words.includes(known))
-  throw new InvalidArgumentError(`It is some of these, separated by commas: ${scopes.join(', ')}.`)
+  return words.every((word) => scopes.some((known) => known === word))
+    ? scopes.filter((known) => words.includes(known))
+    : rejectArgument(`It is some of these, separated by commas: ${scopes.join(', ')}.`)
 }
 
 function parseNetworks(text: string): string[] {
   const ranges = text.split(',', mostNetworks + 1).map((range) => range.trim())
-  if (ranges.length > mostNetworks) throw new InvalidArgumentError(`A key has ${mostNetworks} networks at most.`)
-  try {
-    createTrust(ranges)
-  } catch {
-    throw new InvalidArgumentError('It is addresses and CIDR ranges, such as 10.0.0.0/8,192.0.2.7.')
-  }
-  return ranges
+  if (ranges.length > mostNetworks) rejectArgument(`A key has ${mostNetworks} networks at most.`)
+  return ranges.every(isRange)
+    ? ranges
+    : rejectArgument('It is addresses and CIDR ranges, such as 10.0.0.0/8,192.0.2.7.')
 }
 
 function parseExpiry(text: string): number {
   const time = argument.time(text)
-  if (time <= Date.now()) throw new InvalidArgumentError('The end of a key must be in the future, such as 2030-01-31.')
-  return time
+  return time > Date.now() ? time : rejectArgument('The end of a key must be in the future, such as 2030-01-31.')
 }
 
 const mostNetworks = 20

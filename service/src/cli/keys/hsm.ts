@@ -1,10 +1,10 @@
 /** `touchstone hsm …`: keys in the PKCS#11 token that KEYS names (spec §5). It opens no session: the token is all that it needs. */
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { readConfig } from '../../app/config/config.ts'
 import { storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { openToken } from '../../keys/pkcs11/token.ts'
-import { defineCommand, defineGroup } from '../session/command.ts'
+import { defineCommand, defineGroup, repeated, textArgument } from '../session/command.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 type Print = (line: string) => void
@@ -19,7 +19,7 @@ roles and ether before the service starts (touchstone chain roles). Attestation 
 when they are needed.`,
       examples: ['touchstone hsm generate operator attester facilitator'],
     })
-      .argument('<names...>', 'names of the keys', parseNames)
+      .argument('<names...>', 'names of the keys', repeated(parseName))
       .option('--json', 'print a JSON array')
       .action((names: readonly string[], options: Options) =>
         inToken((store) => generate(store, names, options, print)),
@@ -66,14 +66,10 @@ function rowOf(key: SigningKey): string[] {
   return [key.name, key.curve, key.curve === 'secp256k1' ? storedEthereumKey(key).address : '']
 }
 
-function parseNames(text: string, before: readonly string[] = []): readonly string[] {
-  if (
-    /^(?:operator(?:-(?:issuer|binder|qa|guardian|recycler|relayer))?|attester|facilitator(?:-[1-9]\d{0,2})?)$/.test(
-      text,
-    )
-  )
-    return [...before, text]
-  throw new InvalidArgumentError(
-    'A name is operator, operator-issuer and so on, attester, facilitator, or facilitator-2 and so on.',
-  )
-}
+const keyName =
+  /^(?:operator(?:-(?:issuer|binder|qa|guardian|recycler|relayer))?|attester|facilitator(?:-[1-9]\d{0,2})?)$/
+
+const parseName = textArgument(
+  (text) => keyName.test(text),
+  'A name is operator, operator-issuer and so on, attester, facilitator, or facilitator-2 and so on.',
+)

@@ -99,58 +99,61 @@ export const serialSentence = 'A serial has 1 to 20 letters, digits or signs of 
 export const textArgument =
   (isLegal: (text: string) => boolean, sentence: string) =>
   (text: string): string =>
-    isLegal(text) ? text : invalid(sentence)
+    isLegal(text) ? text : rejectArgument(sentence)
 
-/** Parsers for commander. */
+/** Makes the parser of an argument that may be repeated. */
+export const repeated =
+  <T>(parse: (text: string) => T) =>
+  (text: string, before: readonly T[] = []): readonly T[] => [...before, parse(text)]
+
 export const argument = {
-  tokenId: (text: string): bigint => parseTokenId(text) ?? invalid('A token id is a decimal number, such as 7.'),
+  tokenId: (text: string): bigint => parseTokenId(text) ?? rejectArgument('A token id is a decimal number, such as 7.'),
   batchId: textArgument((text) => batchIdPattern.test(text), 'A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.'),
   epoch: (text: string): number =>
-    /^\d{1,10}$/.test(text) && Number(text) <= 0x7fffffff ? Number(text) : invalid('An epoch is 0, 1, 2 …'),
+    /^\d{1,10}$/.test(text) && Number(text) <= 0x7fffffff ? Number(text) : rejectArgument('An epoch is 0, 1, 2 …'),
   count:
-    (max: number) =>
+    (max: number, sentence = `It is a number from 1 to ${max}.`) =>
     (text: string): number =>
-      /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max
-        ? Number(text)
-        : invalid(`It is a number from 1 to ${max}.`),
+      /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max ? Number(text) : rejectArgument(sentence),
   /** Adds a brand. Brands are compared with those of products, which are stored cleaned (spec §2.3). */
   brands: (text: string, before: readonly string[] = []): string[] => {
     const brands = [...new Set([...before, text])]
     if (untrustedOf({ brand: text }).brand !== text)
-      return invalid('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
-    return brands.length > 20 ? invalid('There are 20 brands at most.') : brands
+      return rejectArgument('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
+    return brands.length > 20 ? rejectArgument('There are 20 brands at most.') : brands
   },
-  uid: (text: string): Uint8Array => parseUid(text) ?? invalid(uidSentence),
+  uid: (text: string): Uint8Array => parseUid(text) ?? rejectArgument(uidSentence),
   /** Parses up to 1000, separated by commas, without duplicates. */
   uids: (text: string): Uint8Array[] => {
     const words = [...new Set(text.split(',').map((word) => word.trim().toUpperCase().replaceAll(/[:-]/g, '')))]
-    return words.length > 1_000 ? invalid('At most 1000 UIDs fit into one call.') : words.map(argument.uid)
+    return words.length > 1_000 ? rejectArgument('At most 1000 UIDs fit into one call.') : words.map(argument.uid)
   },
   address: (text: string): Hex =>
-    parseAddress(text) ?? invalid('An address is 0x and 40 hex digits, its checksum right.'),
+    parseAddress(text) ?? rejectArgument('An address is 0x and 40 hex digits, its checksum right.'),
   hash: (text: string): Hex =>
-    /^0x[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as Hex) : invalid('A hash is 0x and 64 hex digits.'),
-  slot: (text: string): bigint => parseTokenId(text) ?? invalid('A storage slot is a decimal number, such as 3.'),
+    /^0x[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as Hex) : rejectArgument('A hash is 0x and 64 hex digits.'),
+  slot: (text: string): bigint =>
+    parseTokenId(text) ?? rejectArgument('A storage slot is a decimal number, such as 3.'),
   signature: (text: string): Hex =>
-    /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : invalid('A signature is 0x and hex digits.'),
+    /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : rejectArgument('A signature is 0x and hex digits.'),
   macInput: (text: string): MacInput =>
-    macInputs.find((known) => known === text) ?? invalid(`It is one of ${macInputs.join(', ')}.`),
-  gtin: (text: string): string => parseAnyGtin(text) ?? invalid(gtinSentence),
+    macInputs.find((known) => known === text) ?? rejectArgument(`It is one of ${macInputs.join(', ')}.`),
+  gtin: (text: string): string => parseAnyGtin(text) ?? rejectArgument(gtinSentence),
   serial: textArgument(isRegistrableSerial, serialSentence),
   key: textArgument(isIdempotencyKey, 'A key has 1 to 100 printable ASCII characters.'),
   unixTime: (text: string): bigint =>
-    /^\d{9,11}$/.test(text) ? BigInt(text) : invalid('A deadline is in unix seconds, such as 1893456000.'),
+    /^\d{9,11}$/.test(text) ? BigInt(text) : rejectArgument('A deadline is in unix seconds, such as 1893456000.'),
   /** Parses a day or a moment of UTC to unix milliseconds. */
   time: (text: string): number => {
     const isTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/.test(text)
     const ms = isTime ? Date.parse(text) : NaN
     const isReal = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
-    return !isReal ? invalid('A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC.') : ms
+    return !isReal ? rejectArgument('A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC.') : ms
   },
   /** Parses as `time` does, and takes no time in the future. */
   pastTime: (text: string): number => {
     const ms = argument.time(text)
-    return ms >= 0 && ms <= Date.now() ? ms : invalid('Give a time in the past, such as 2026-11-20T08:00:00Z.')
+    return ms >= 0 && ms <= Date.now() ? ms : rejectArgument('Give a time in the past, such as 2026-11-20T08:00:00Z.')
   },
   note: textArgument((text) => text.length <= 1_000 && text.isWellFormed(), 'A note has at most 1000 characters.'),
   tapUrl: textArgument((text) => URL.canParse(text), 'It is a URL, in quotes.'),
@@ -165,13 +168,14 @@ export const flagNames = Object.keys(assetFlags).map(toFlagArgument)
 export function flagBits(text: string): number {
   const bits = text.split(',').map((word) => {
     const name = word.trim().toUpperCase().replace('-', '_')
-    return Object.hasOwn(assetFlags, name) ? assetFlags[name as keyof typeof assetFlags] : invalid(flagSentence)
+    return Object.hasOwn(assetFlags, name) ? assetFlags[name as keyof typeof assetFlags] : rejectArgument(flagSentence)
   })
   return bits.reduce((all, bit) => all | bit, 0)
 }
 
 const flagSentence = `A reason is one of ${flagNames.join(', ')}.`
 
-function invalid(sentence: string): never {
+/** Throws the error of an argument; commander puts the name of the argument before the sentence. */
+export function rejectArgument(sentence: string): never {
   throw new InvalidArgumentError(sentence)
 }

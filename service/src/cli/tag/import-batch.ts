@@ -1,13 +1,13 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a real tap before they are sealed (spec §4.4). */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
 import { type BatchRecord, importedBatch, newBatch, type BatchKeyRecord } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
 import { batchOfTap, proveKeys } from '../../tap/provisioning/key-proof.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
-import { argument, defineCommand, inSession } from '../session/command.ts'
+import { argument, defineCommand, inSession, rejectArgument } from '../session/command.ts'
 import { requireFile } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
@@ -248,13 +248,8 @@ async function readInto(bytes: Buffer, path: string): Promise<number> {
   }
 }
 
-function schemeArgument(text: string): Scheme {
-  const scheme = parseScheme(text)
-  if (scheme === null) throw new InvalidArgumentError(`It is one of ${schemeNames.join(', ')}.`)
-  return scheme
-}
+const schemeArgument = (text: string): Scheme =>
+  parseScheme(text) ?? rejectArgument(`It is one of ${schemeNames.join(', ')}.`)
 
-function slotArgument(text: string): number {
-  if (!/^[0-4]$/.test(text)) throw new InvalidArgumentError('A slot is 0, 1, 2, 3 or 4.')
-  return Number(text)
-}
+const slotArgument = (text: string): number =>
+  /^[0-4]$/.test(text) ? Number(text) : rejectArgument('A slot is 0, 1, 2, 3 or 4.')
