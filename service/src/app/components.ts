@@ -82,7 +82,6 @@ export type Components = StoreComponents & {
   readonly metadataTexts: CachedMetadata
   readonly pictureForms: CachedPictures
   readonly verdicts: Verdicts
-  /** Undefined where PROOF_BUNDLE is off. */
   readonly proofs: ProofBundles | undefined
   readonly chainInterface: Config['chain']['interface']
   readonly startBlock: bigint
@@ -144,7 +143,6 @@ export async function openComponents(
   if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
 
   await using opened = new AsyncDisposableStack()
-  /** Closes a component with all others. */
   const owned = <T extends { readonly close: () => void | Promise<void> }>(component: T): T =>
     opened.adopt(component, (it) => it.close())
   const openSource = (name: string, timeouts = {}): RpcChainSource =>
@@ -324,7 +322,6 @@ function openTickets(
   }
 }
 
-/** Lets visitors take steps of ownership in a page. */
 function openPageSteps(
   { pages: { ownership }, tap }: Config,
   { revokedBatches }: RevokedBatches,

@@ -58,7 +58,6 @@ export async function openRoleKeys({ operator }: Pick<Config, 'operator'>, store
   ]
 }
 
-/** Returns the keys as the writer takes them. */
 export function keysByRole(keys: readonly RoleKey[]): OperatorKeys {
   return Object.fromEntries(keys.map(({ role, account }) => [role, account]))
 }
@@ -91,7 +90,6 @@ export function channelKeys({ gateway }: Pick<Config, 'gateway'>): readonly Ethe
   return gateway.channels ? gateway.channelKeys.map((key) => localKey(key, 'PAYMENT_CHANNEL_KEYS')) : []
 }
 
-/** Returns the sources of the key that signs attestations. */
 export function attestationSources(
   { dataDir, demo, gateway }: Pick<Config, 'dataDir' | 'demo' | 'gateway'>,
   stores: KeyStores,

@@ -73,14 +73,12 @@ export function createMetrics({ version, log, traces }: MetricsOptions) {
 
   return {
     registry,
-    /** Wraps a listener so that its answers are counted under the host. */
     measured: (host: HostName, listener: RequestListener) => meters[host].measured(listener),
     /** Counts a presented tap; `failed` when the chain or the ledger did not answer. */
     countTap: (outcome: TapOutcome) => taps.inc({ outcome }),
     countOperation: (kind: OperationKind) => operations.inc({ kind }),
     /** Adds sources that are read at each scrape. */
     watch: (more: Partial<MetricSources>) => void Object.assign(sources, more),
-    /** GET /metrics. */
     listener: metricsListener({
       scrape,
       onFault: (error) => log.warn('metrics not read', { reason: reasonOf(error) }),

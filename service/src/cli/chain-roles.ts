@@ -56,7 +56,6 @@ type Parts = Pick<Components, 'contract' | 'chainInterface' | 'indexSource' | 'r
   readonly startBlock: bigint | null
 }
 
-/** Reads the holders of the roles, and compares them with the keys of this service. */
 export async function examineRoles(parts: Parts, io: Pick<CommandIo, 'err' | 'signal'>) {
   const { contract, chainInterface, indexSource, startBlock, roleKeys, paymentRpc } = parts
   if (chainInterface === 'foreign')

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { choice, isRange, list, optional, redisUrl, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
-/** Requests that a client may make in a window. */
 const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
 
 export const limitSettings = z.object({

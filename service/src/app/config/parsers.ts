@@ -16,7 +16,6 @@ export type Parser<T> = {
   readonly parse: (text: string) => T | undefined
 }
 
-/** Accepts the texts that hold, as they are. */
 function textThat(want: string, holds: (text: string) => boolean, fallback = ''): Parser<string> {
   return { fallback, want, parse: (text) => (holds(text) ? text : undefined) }
 }
@@ -40,7 +39,6 @@ export function choice<const T extends string>(...values: readonly [T, ...T[]]):
   }
 }
 
-/** Accepts `on` and `off`. */
 export function toggle(fallback: 'on' | 'off'): Parser<boolean> {
   const words = fallback === 'on' ? choice('on', 'off') : choice('off', 'on')
   return mapped<'on' | 'off', boolean>(words, (word) => word === 'on')
@@ -102,7 +100,6 @@ export function hexBytes(least: number, most: number): Parser<Uint8Array> {
   )
 }
 
-/** Accepts the URL of one server of PostgreSQL. */
 export const serverUrl = textThat('a URL (postgres, postgresql)', (text) => isUrl(text, ['postgres', 'postgresql']))
 
 /** Accepts a URL that pages show, or that `fetch` takes. The error of `fetch` for one with a user has its password. */
@@ -136,7 +133,6 @@ export const origins: Parser<string[]> = mapped(
   (texts) => texts.map((text) => (text === '*' ? text : new URL(text).origin)),
 )
 
-/** Accepts scheme, host and port, and nothing more. */
 export function origin(example: string): Parser<string> {
   return mapped(
     textThat(`an http or https URL without path, such as ${example}`, isOrigin),
@@ -154,7 +150,6 @@ export const processes: Parser<number> = {
   parse: (text) => (text === 'auto' ? availableParallelism() : whole(1, 256, 1).parse(text)),
 }
 
-/** Accepts an empty text as `null`. */
 export function optional<T>(inner: Parser<T>): Parser<T | null> {
   return {
     fallback: '',
@@ -173,7 +168,6 @@ export function mapped<T, R>(inner: Parser<T>, convert: (value: T) => R): Parser
   }
 }
 
-/** Returns whether a text is an IP address or a CIDR range. */
 export function isRange(text: string): boolean {
   try {
     createTrust([text])

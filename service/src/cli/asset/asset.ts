@@ -72,7 +72,6 @@ function bindCommand(run: RunWork): Command {
   return addWriteOptions(command).action(inSession(run, bind))
 }
 
-/** Binds a tag to an asset for ever, by its hash on chain, and registers it here (spec §3, BOUND). */
 async function bind(session: Session, tokenId: bigint, options: BindOptions): Promise<number> {
   const { tags } = session.store
   const { uid, batch: batchId, gtin, serial } = options

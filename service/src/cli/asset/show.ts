@@ -74,7 +74,6 @@ async function formatAsset(session: Session, tokenId: bigint, { json, owner }: S
 
 type Read = 'pendingTransfer' | 'getTagByToken'
 
-/** Reads one value of the registry at a block. */
 export async function readRegistry<Name extends Read>(
   { source, contract }: Pick<Components, 'source' | 'contract'>,
   block: Block,
@@ -91,7 +90,6 @@ export async function readRegistry<Name extends Read>(
   >
 }
 
-/** Formats state and flags, such as `FLAGGED (lost, stolen)`. */
 export function formatState({ state, flags }: Pick<AssetRecord, 'state' | 'flags'>): string {
   const names = formatFlags(flags)
   return names === '' ? lifecycleStates[state] : `${lifecycleStates[state]} (${names})`
@@ -143,7 +141,6 @@ async function history(
   )
 }
 
-/** Returns an event for a program; accounts are left out unless they are asked for. */
 function toListed(event: AssetEvent, withAccounts: boolean) {
   const { kind, timestamp, actor, from, to, fromState, toState, flags, ...rest } = event
   const listed = {

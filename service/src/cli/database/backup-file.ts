@@ -226,7 +226,6 @@ async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer>
 
 const maxEnvelope = 4_096
 
-/** Opens the seal and returns the lines of JSON as a stream. */
 async function openContent(
   path: string,
   { key: by, allowUnsealed }: ReadOptions,

@@ -58,7 +58,6 @@ export function stageDataFiles(dataDir: string) {
   const made = new Set<string>()
   const placed: string[] = []
   return {
-    /** Parts of one file are consecutive. */
     async add({ file, data }: BackupFilePart): Promise<void> {
       const [folder = '', ...names] = file.split('/')
       const path = join(dataDir, folder, hidden, ...names)
@@ -72,7 +71,6 @@ export function stageDataFiles(dataDir: string) {
         throw fileFault(join(dataDir, file), error)
       }
     },
-    /** Moves the files to their final place. */
     async place(): Promise<void> {
       for (const folder of folders) {
         const aside = join(dataDir, folder, hidden)

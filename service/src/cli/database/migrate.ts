@@ -115,7 +115,6 @@ function reportCluster(io: CommandIo, { nodes, tables, missing }: Cluster): void
 /** A table is copied by one statement. */
 const copyTimeoutMs = 7 * 86_400_000
 
-/** Brings the tables up to date, then distributes those that are not. */
 async function spread(session: BareSession, database: Database, shards: number | undefined): Promise<number> {
   const { io, running } = session
   if (running !== null)

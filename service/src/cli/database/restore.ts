@@ -215,7 +215,6 @@ async function fill(database: Database, { path, head, reading, staged, atLast }:
   })
 }
 
-/** Inserts rows in batches. */
 function createRows(sql: Sql) {
   let texts: string[] = []
   let size = 0

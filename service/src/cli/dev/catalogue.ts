@@ -31,7 +31,6 @@ type CatalogueOptions = Readonly<{
 /** A product on the chain; `index` is its place in the list. */
 export type CatalogueItem = DemoProduct & Readonly<{ index: number; tokenId: bigint }>
 
-/** Returns whether a product carries a tag. */
 export const isBound = ({ state }: DemoProduct): boolean => state !== 'MINTED'
 
 /** Brings every product to its state. Throws an Error of one sentence when a step is refused that was not made before. */

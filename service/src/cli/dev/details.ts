@@ -5,7 +5,6 @@ import type { MetadataStore } from '../../assets/metadata-store.ts'
 import { type PictureType, pictureTypes } from '../../assets/pictures/limits.ts'
 import type { PictureStore, StoredPicture } from '../../assets/pictures/store.ts'
 
-/** Folder of the drawings and their forms. */
 export const demoPictures = new URL('pictures/', import.meta.url)
 
 export type DemoModel = 'satchel' | 'jacket'

@@ -213,7 +213,6 @@ function withoutFolder(baseUrl: string, tokenId: bigint, rpcUrl: string): string
   return `Or, in a folder without Touchstone:\n\n  ${command} verify ${baseUrl}/api/asset/${tokenId} --rpc ${rpcUrl} --deployment local\n\n`
 }
 
-/** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
 function formatWelcome({ urls, components: { contract } }: Service, made: Made): string {
   const { items, apiKey, rpcUrl, dataDir } = made
   const baseUrl = urls.verification
@@ -249,7 +248,6 @@ ${withoutFolder(baseUrl, example, rpcUrl)}  docs       ${urls.verification}/docs
 `
 }
 
-/** Runs a step and prints one line at its begin and one at its end, with its time. */
 async function step<T>(name: string, run: (print: (detail: string) => void) => Promise<T>): Promise<T> {
   const began = performance.now()
   process.stdout.write(`  … ${name}\n`)

@@ -33,7 +33,6 @@ export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | nu
   return secrets
 }
 
-/** Returns whether a demonstration was started in the data folder. */
 export function isOfDemonstration(dataDir: string): boolean {
   return existsSync(fileOf(dataDir))
 }

@@ -28,7 +28,6 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
     })
 }
 
-/** Checks what these settings name. */
 export async function diagnoseSettings(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   const named = settingsOf(readConfig, env)
   const idle = misspeltSettings(env).map(({ name, meant }) =>

@@ -100,7 +100,6 @@ async function openEntries(dataDir: string): Promise<readonly string[]> {
   return paths.filter((_, at) => isOpen(modes[at] ?? 0))
 }
 
-/** Returns the port of each worker. */
 function metricsPorts(first: number | null, workers: number): readonly number[] {
   if (first === null) return []
   return first === 0 ? [0] : Array.from({ length: workers }, (_, place) => first + place)

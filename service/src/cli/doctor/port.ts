@@ -1,7 +1,6 @@
 /** Ports of this machine and of others. */
 import { connect, createServer } from 'node:net'
 
-/** Returns whether a program accepts connections at a port. */
 export async function isListening(host: string, port: number, timeoutMs = 1_000): Promise<boolean> {
   const socket = connect({ port, host, timeout: timeoutMs })
   try {

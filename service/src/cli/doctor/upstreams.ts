@@ -158,7 +158,6 @@ export async function checkCollector({ traces: { endpoint } }: Config): Promise<
   ]
 }
 
-/** Returns whether a program accepts connections at the host and port of a URL. */
 function isAccepting(url: string): Promise<boolean> {
   const { hostname, port, protocol } = new URL(url)
   const usualPort = { 'http:': 80, 'https:': 443 }[protocol] ?? 6379 // redis: and rediss:

@@ -101,7 +101,6 @@ async function revoke(
   print(await successor(keys))
 }
 
-/** Returns the sentence that names the key in use after a revocation. */
 async function successor(keys: AttestationKeys): Promise<string> {
   const here = keys.signing()?.keyId
   if (here !== undefined) return `${here} signs from now on.`

@@ -12,7 +12,6 @@ import type { Session } from '../session/session.ts'
 
 type PictureSession = { readonly store: Pick<Session['store'], 'pictures'> }
 
-/** Stores a picture file. Throws a CommandError for one that cannot be read or decoded. */
 export async function importPicture({ store }: PictureSession, path: string, use: PictureUse): Promise<StoredPicture> {
   const encoded = await encodePicture(await readPicture(path), use)
   if (!encoded.ok)
@@ -55,7 +54,6 @@ export async function withImportedPictures(
   }
 }
 
-/** Returns a picture without `file` as it is. */
 async function imported(session: PictureSession, folder: string, picture: unknown, use: PictureUse): Promise<unknown> {
   if (!isObject(picture) || typeof picture['file'] !== 'string') return picture
   const { file, ...rest } = picture

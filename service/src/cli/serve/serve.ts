@@ -91,7 +91,6 @@ type Serving = {
   readonly isAlive?: () => boolean
 }
 
-/** Reports that the service serves. Resolves when a signal stops it. */
 async function untilStopped({ signals, notify, log, isAlive }: Serving): Promise<void> {
   signals.started()
   await notify.ready(isAlive)

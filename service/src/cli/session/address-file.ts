@@ -34,7 +34,6 @@ export function parseAddressFile(text: string): Address | null {
   return isLegal ? ({ pid, port, token, network } as Address) : null
 }
 
-/** Returns the text of the address file, or null when it is missing. Throws when it is not readable. */
 export function readText(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
@@ -58,7 +57,6 @@ export function isElsewhere({ network }: Address): boolean {
   return network !== undefined && network !== ownNetwork()
 }
 
-/** Pause between two touches of a holder. */
 export const touchMs = 2_000
 
 /** Milliseconds without a touch after which a holder elsewhere counts as dead. */

@@ -159,7 +159,6 @@ export const argument = {
   tapUrl: textArgument((text) => URL.canParse(text), 'It is a URL, in quotes.'),
 } as const
 
-/** Formats the name of a flag as it is on the command line. */
 export const toFlagArgument = (name: string): string => name.toLowerCase().replace('_', '-')
 
 export const flagNames = Object.keys(assetFlags).map(toFlagArgument)

@@ -41,7 +41,6 @@ import {
   type ControlLine,
 } from './control-client.ts'
 
-/** Runs a command and returns its exit code. */
 export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
 
 export type DataDirectoryLock = AsyncDisposable & {
@@ -270,7 +269,6 @@ async function writeAddress(dataDir: string, own: Address): Promise<FolderHolder
   }
 }
 
-/** Throws a ConfigError when the folder is not writable. */
 async function writeOwn(dataDir: string, path: string, own: Address): Promise<void> {
   try {
     await makeFolder(dataDir)

@@ -28,9 +28,7 @@ export type Session = {
   readonly baseUrl: string
   /** Admits demo batches, software tags and demo accounts. */
   readonly demo: boolean
-  /** Whether TAG_KEK_PREVIOUS is set. */
   readonly hasPreviousKek: boolean
-  /** The token that buyers pay with. */
   readonly paymentAsset: Hex
   readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
   readonly chain: Omit<Components, typeof Symbol.asyncDispose> | null

@@ -81,7 +81,6 @@ function adviceOf({ hasFormer, conflicts, live }: { hasFormer: boolean; conflict
   return `Keep TAG_PEPPER_PREVIOUS until ${live} of these items are recycled: the contract binds an item once.`
 }
 
-/** Tags that are read at one time. */
 const window = 1_000
 
 /** Reads the bindings of tags at one block. Also reads the state of items that are bound under the former commitment alone. */

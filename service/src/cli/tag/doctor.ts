@@ -75,7 +75,6 @@ const isFault = ({ severity }: Finding): boolean => severity === 'fault'
 const fault = (code: string, text: string): Finding => ({ code, text, severity: 'fault' })
 const note = (code: string, text: string): Finding => ({ code, text, severity: 'note' })
 
-/** Checks that the link leads to a tap route of this service. */
 function linkStage({ baseUrl }: Session, url: string): Stage {
   if (!URL.canParse(url)) return { findings: [], facts: {} }
   const { host, pathname } = new URL(url)
@@ -171,7 +170,6 @@ function usedFinding(
   return note('used', `${used}; the same link passes again until ${formatTime(until)}.`)
 }
 
-/** Explains why a counter that was not used verifies no more. */
 function unusedFindings({ known, counter, epoch }: Tapped, lastCounter: number): Finding[] {
   if (known !== undefined && known.epoch > epoch) {
     const text = `The tag was registered again under epoch ${known.epoch}, batch ${known.batchId}: links of epoch ${epoch} verify no more.`
@@ -286,7 +284,6 @@ function withoutNull(facts: Readonly<Record<string, string | number | null>>): R
   return Object.fromEntries(Object.entries(facts).flatMap(([name, value]) => (value === null ? [] : [[name, value]])))
 }
 
-/** Formats a time as 2026-01-31 12:04:05 UTC. */
 function formatTime(time: Date): string {
   return `${time.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }

@@ -54,7 +54,6 @@ async function emulate(session: Session, options: Options): Promise<void> {
   for (const url of urls) session.io.out(url)
 }
 
-/** Returns the tag that the options name, or the first demo product's. */
 async function chooseTag({ store }: Session, { batch, uid }: Options): Promise<{ batchId: string; uid: Uint8Array }> {
   if (batch !== undefined && uid !== undefined) return { batchId: batch, uid }
   if (batch !== undefined || uid !== undefined) throw new CommandError('--batch and --uid belong together.')

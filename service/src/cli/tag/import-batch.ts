@@ -26,7 +26,6 @@ type Options = {
   readonly json?: true
 }
 
-/** Makes the option that says whose chips a batch has. */
 export function brandOption(): Option {
   const text =
     'brand of its chips, repeat it for several: API keys of other brands bind none of them (default: any brand)'

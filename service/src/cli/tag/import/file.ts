@@ -35,7 +35,6 @@ export async function* readWindows(path: string, defaults: RowDefaults): AsyncGe
 const maxRows = 1_000_000
 const shownErrors = 20
 
-/** A row that cannot be used. */
 export type RowError = { readonly line: number; readonly reason: string }
 
 /** Reads all rows. Throws `CommandError` with the first wrong rows, so that nothing is done for a file that must be corrected. */
@@ -65,7 +64,6 @@ export async function readRows(path: string, defaults: RowDefaults): Promise<Imp
   return rows
 }
 
-/** Throws `CommandError` that lists the first wrong rows. */
 export function assertNoErrors(path: string, errors: readonly RowError[]): void {
   if (errors.length === 0) return
   const shown = errors.slice(0, shownErrors).map(({ line, reason }) => `\n  line ${line}: ${reason}`)

@@ -111,7 +111,6 @@ function wrongField(fields: readonly (readonly [Column, string])[]): Column | un
   return fields.find(([key, text]) => !canonicalMetadata({ [key]: text }).ok)?.[0]
 }
 
-/** Formats the reason of a rejected row: the column, then what it must hold. */
 export function inColumn(column: Column, sentence: string): string {
   return `Column ${column}: ${sentence}`
 }
@@ -139,7 +138,6 @@ export type ImportChain = Pick<
 
 /** `unchanged` was done before, `ready` is a dry run's; after `pending` and `failed` the import must run again. */
 export type RowOutcome = 'done' | 'unchanged' | 'ready' | 'refused' | 'pending' | 'failed'
-/** The outcome that ends a row, and its reason. */
 export type Stop = { readonly outcome: RowOutcome; readonly detail: string }
 /** `name` is UID and epoch of a chip. `tokenId` is undefined while none is known. */
 export type Plan = Readonly<{
@@ -253,7 +251,6 @@ export async function boundTokens(
   )
 }
 
-/** The sentences for a row that the tag registry refuses. */
 export const refusals: Readonly<Record<Extract<ImportOutcome, { outcome: 'refused' }>['because'], string>> = {
   newer_epoch: inColumn('batch', 'This chip is registered under a higher epoch; name the batch of that.'),
   other_batch: inColumn('batch', 'This tag is registered in another batch of the same epoch; name that one.'),

@@ -50,7 +50,6 @@ export type RowResult = Readonly<{
 
 /** Rows in progress at the same time. They share the statements that register them; the chain takes them one by one. */
 const concurrency = { chain: 16, registry: 128 }
-/** Pauses before the retries of a step while the chain is unavailable. */
 const pausesMs = [500, 2_000, 6_000]
 
 /** Creates the importer. `run` imports up to 200 rows and returns their results in order. */
@@ -219,7 +218,6 @@ export async function createImporter(session: Session, chain: ImportChain | null
   return { run, sent: (): ImportCounts => sent, fault: () => fault }
 }
 
-/** Transactions that were sent, and batches of reads. */
 export type ImportCounts = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
 
 function unknownText(tokenId: bigint): string {
