@@ -4,14 +4,13 @@ import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { formatSecond } from '../../domain/text.ts'
 import { argument, defineCommand, defineGroup, inSession, textArgument } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
-import type { RunWork } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 /** The keys are those of the running gateway, so that it signs with the key that a command chose. */
 export function attestCommand(run: RunWork): Command {
-  const withKeys = <Args extends unknown[]>(
-    work: (keys: AttestationKeys, print: Print, ...args: Args) => Promise<void>,
-  ) => inSession(run, async ({ store, io }, ...args: Args) => work(await store.attestationKeys(), io.out, ...args))
+  const changing = (act: Act) =>
+    inSession(run, (session, id: string, options: Options) => change(session, act, id, options))
   const define = (name: string, description: string, words = '') =>
     defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] }).option(
       '--json',
@@ -19,20 +18,20 @@ export function attestCommand(run: RunWork): Command {
     )
 
   const commands = [
-    define('list', 'Lists every key that ever signed, or is announced.').action(withKeys(list)),
+    define('list', 'Lists every key that ever signed, or is announced.').action(inSession(run, list)),
     define('add', 'Announces the next key: a new one of the data folder, or one that you will configure.')
       .option('--address <address>', 'address of the key that you will configure', argument.address)
-      .action(withKeys(add)),
+      .action(inSession(run, (session, options: Options) => change(session, add, '', options))),
     define(
       'switch',
       'Signs with an announced key of the data folder from now on, and retires the one before.',
       ' attest-99783a8ae14acdfe',
     )
       .argument('<keyId>', 'as listed', parseKeyId)
-      .action(withKeys(switchTo)),
+      .action(changing(switchTo)),
     define('retire', 'Retires a key that signs no more; what it signed stays valid.', ' attest-99783a8ae14acdfe')
       .argument('<keyId>', 'as listed', parseKeyId)
-      .action(withKeys(retire)),
+      .action(changing(retire)),
     define(
       'revoke',
       'For a stolen key: nothing that it ever signed is valid any more. This cannot be undone.',
@@ -40,7 +39,7 @@ export function attestCommand(run: RunWork): Command {
     )
       .argument('<keyId>', 'as listed', parseKeyId)
       .option('--at <time>', 'published time of the theft, ISO 8601 (default: now)', argument.pastTime)
-      .action(withKeys(revoke)),
+      .action(changing(revoke)),
   ]
   const key = defineGroup('key', 'Keys that sign attestations: list, add, switch, retire, revoke.', commands, rotation)
   return defineGroup('attest', 'The keys of the paid gateway.', [key])
@@ -51,54 +50,52 @@ const rotation = `A rotation, without a gap:
   2. touchstone attest key switch …   some days later: it signs, the one before is retired
 With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE), add --address and configure the key. Restart, then retire the one before.`
 
-type Print = (line: string) => void
-type Options = { readonly json?: true }
+type Options = { readonly json?: true; readonly address?: Hex; readonly at?: number }
+/** Changes a key, and returns what to print. */
+type Act = (keys: AttestationKeys, id: string, options: Options) => Promise<readonly string[]>
 
-async function list(keys: AttestationKeys, print: Print, { json }: Options): Promise<void> {
-  if (json === true) return print(formatJson(await keys.published()))
+async function list({ store, io }: Session, { json }: Options): Promise<void> {
+  const keys = await store.attestationKeys()
+  if (json === true) return io.out(formatJson(await keys.published()))
   const signing = keys.signing()?.keyId
   const rows = (await keys.published()).map(({ keyId, address, status, validFrom, validUntil }) => {
     const until = validUntil === null ? '' : formatSecond(validUntil)
     return [keyId, address, status, formatSecond(validFrom), until, keyId === signing ? 'signs' : '']
   })
-  printTable(print, ['key', 'address', 'status', 'from', 'until', ''], rows)
+  printTable(io.out, ['key', 'address', 'status', 'from', 'until', ''], rows)
 }
 
-async function add(keys: AttestationKeys, print: Print, { address, json }: Options & { address?: Hex }): Promise<void> {
+async function change(session: Session, act: Act, id: string, options: Options): Promise<void> {
+  const lines = await act(await session.store.attestationKeys(), id, options)
+  if (options.json === true) return list(session, options)
+  for (const line of lines) session.io.out(line)
+}
+
+const add: Act = async (keys, _id, { address }) => {
   const { keyId } = assertChanged(await keys.add(address))
-  if (json === true) return list(keys, print, { json })
-  print(`${keyId} is announced. Copies of the published keys should have it before it signs.`)
-  print(
+  return [
+    `${keyId} is announced. Copies of the published keys should have it before it signs.`,
     address === undefined
       ? `Then: touchstone attest key switch ${keyId}`
       : 'Then configure it, restart every process of the gateway, and retire the one before.',
-  )
+  ]
 }
 
-async function switchTo(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
+const switchTo: Act = async (keys, id) => {
   const before = keys.signing()?.keyId
   assertChanged(await keys.switchTo(id))
-  if (json === true) return list(keys, print, { json })
   const signs = `${id} signs from now on.`
-  print(before === undefined ? signs : `${signs} What ${before} signed stays valid.`)
+  return [before === undefined ? signs : `${signs} What ${before} signed stays valid.`]
 }
 
-async function retire(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
+const retire: Act = async (keys, id) => {
   assertChanged(await keys.retire(id))
-  if (json === true) return list(keys, print, { json })
-  print(`${id} is retired.`)
+  return [`${id} is retired.`]
 }
 
-async function revoke(
-  keys: AttestationKeys,
-  print: Print,
-  id: string,
-  { at, json }: Options & { at?: number },
-): Promise<void> {
+const revoke: Act = async (keys, id, { at }) => {
   assertChanged(await keys.revoke(id, at && Math.floor(at / 1_000)))
-  if (json === true) return list(keys, print, { json })
-  print(`${id} is revoked: every attestation it signed is void.`)
-  print(await successor(keys))
+  return [`${id} is revoked: every attestation it signed is void.`, await successor(keys)]
 }
 
 async function successor(keys: AttestationKeys): Promise<string> {
@@ -110,9 +107,9 @@ async function successor(keys: AttestationKeys): Promise<string> {
     : `${other} is active: it signs where its private half is.`
 }
 
-function assertChanged(change: PublishedKey | { readonly refused: string }): PublishedKey {
-  if ('refused' in change) throw new CommandError(change.refused)
-  return change
+function assertChanged(changed: PublishedKey | { readonly refused: string }): PublishedKey {
+  if ('refused' in changed) throw new CommandError(changed.refused)
+  return changed
 }
 
 const parseKeyId = textArgument(
