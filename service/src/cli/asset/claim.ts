@@ -25,17 +25,14 @@ type Options = WriteFlags & {
 }
 
 export function claimCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'claim',
-    'Makes an activated asset the claimant’s, after a tap of its tag and with the claimant’s consent.',
-    {
-      examples: [
-        'touchstone asset claim 7 --claimant 0x… --prepare > consent.json     (the claimant signs it with a wallet)',
-        "touchstone asset claim 7 --claimant 0x… --deadline 1893456000 --consent 0x… --tap 'https://…'",
-        'touchstone asset claim 3 --demo-account 2 --tap "$(touchstone tag emulate --batch demo --uid 0444454D4F0002 --tap)"',
-      ],
-    },
-  )
+  const description = 'Makes an activated asset the claimant’s, after a tap of its tag and with the claimant’s consent.'
+  const command = defineCommand('claim', description, {
+    examples: [
+      'touchstone asset claim 7 --claimant 0x… --prepare > consent.json     (the claimant signs it with a wallet)',
+      "touchstone asset claim 7 --claimant 0x… --deadline 1893456000 --consent 0x… --tap 'https://…'",
+      'touchstone asset claim 3 --demo-account 2 --tap "$(touchstone tag emulate --batch demo --uid 0444454D4F0002 --tap)"',
+    ],
+  })
     .argument('<id>', 'token id of the asset', argument.tokenId)
     .option('--claimant <address>', 'the new owner', argument.address)
     .option('--tap <url>', 'address of a fresh tap of its tag, in quotes; it is used up', argument.tapUrl)

@@ -28,18 +28,16 @@ export function addMetadataOptions(command: Command): Command {
 }
 
 export function metadataCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'metadata',
-    'Corrects the metadata of an asset until it is claimed. It is stored here and its new hash on chain.',
-    {
-      notes: `A field stays as it is when its option is left out, and is removed by an empty text. --metadata replaces all fields. The
+  const description =
+    'Corrects the metadata of an asset until it is claimed. It is stored here and its new hash on chain.'
+  const command = defineCommand('metadata', description, {
+    notes: `A field stays as it is when its option is left out, and is removed by an empty text. --metadata replaces all fields. The
 metadata is public: the verdict shows it to anyone as unverified text. A correction is an event on chain, and the former text stays stored.`,
-      examples: [
-        "touchstone asset metadata 7 --name 'Harrow 38 Field Watch' --dry-run",
-        'touchstone asset metadata 7 --metadata watch.json',
-      ],
-    },
-  )
+    examples: [
+      "touchstone asset metadata 7 --name 'Harrow 38 Field Watch' --dry-run",
+      'touchstone asset metadata 7 --metadata watch.json',
+    ],
+  })
   return addWriteOptions(
     addMetadataOptions(command.argument('<id>', 'token id of the asset', argument.tokenId)),
   ).action(inSession(run, changeMetadata))

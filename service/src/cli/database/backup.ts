@@ -17,19 +17,16 @@ import { issuerKeyFile } from '../../passport/signing/issuer.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 
 export function backupCommand(run: RunBare): Command {
-  return defineCommand(
-    'backup',
-    'Writes the database and the key files of the data folder into one file, while the service runs.',
-    {
-      notes: `The file is sealed (AES-256-GCM) under BACKUP_KEY, or under TAG_KEK where that is empty: without the key it cannot be read,
+  const description = 'Writes the database and the key files of the data folder into one file, while the service runs.'
+  return defineCommand('backup', description, {
+    notes: `The file is sealed (AES-256-GCM) under BACKUP_KEY, or under TAG_KEK where that is empty: without the key it cannot be read,
 altered or made. It HOLDS SECRETS: sealed tag keys, the keys of issuer and attestations, all payments and owners; its mode is 0600.
 TAG_KEK, TAG_PEPPER and other keys of the environment are not in it, nor the secrets that npm start made in keys/demo.json. The file
 station.keys is in it only with --with-station-keys: a verifier never needs it.
 With PostgreSQL it runs anywhere; DATA_DIR names the folder with the keys of the service, and a warning says what is missing there.
 An embedded database serves nothing else while it is read: several seconds for 100,000 rows.`,
-      examples: ['touchstone backup touchstone.backup', 'touchstone backup verify touchstone.backup'],
-    },
-  )
+    examples: ['touchstone backup touchstone.backup', 'touchstone backup verify touchstone.backup'],
+  })
     .addCommand(verifyCommand(run))
     .argument('<file>', 'a new file, such as touchstone.backup')
     .option('--with-station-keys', 'include station.keys, the sealed application keys, which can rewrite chips')

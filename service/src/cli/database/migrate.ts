@@ -22,16 +22,13 @@ import { argument, defineCommand } from '../session/command.ts'
 import type { CommandIo } from '../session/control-client.ts'
 
 export function migrateCommand(run: RunBare): Command {
-  return defineCommand(
-    'migrate',
-    'Brings the database to the schema of this program, while older programs continue to serve.',
-    {
-      notes: `It never waits long for a lock, so that no query waits behind it; it tries again for two minutes.
+  const description = 'Brings the database to the schema of this program, while older programs continue to serve.'
+  return defineCommand('migrate', description, {
+    notes: `It never waits long for a lock, so that no query waits behind it; it tries again for two minutes.
 With --distribute, DATABASE_URL names the coordinator of a Citus cluster. End all services of the database before: each table is locked
 while its rows are copied to the shards. A run that was interrupted goes on where it ended.`,
-      examples: ['touchstone migrate --check', 'touchstone migrate', 'touchstone migrate --distribute'],
-    },
-  )
+    examples: ['touchstone migrate --check', 'touchstone migrate', 'touchstone migrate --distribute'],
+  })
     .option('--check', 'change nothing; exit code 1 when something is missing')
     .option('--to <name>', 'stop after this file, such as 0008 or 0008-rate-windows.sql')
     .addOption(new Option('--undo [name]', 'revert the newest file, if it can be reverted').conflicts(['check', 'to']))

@@ -17,18 +17,15 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { makeFolder } from '../../lib/private-folder.ts'
 
 export function restoreCommand(run: RunBare): Command {
-  return defineCommand(
-    'restore',
-    'Fills an empty database and an empty data folder from a backup, completely or not at all.',
-    {
-      notes: `DATABASE_URL and DATA_DIR name the target; a backup of either database restores into either. Set BACKUP_KEY, TAG_KEK,
+  const description = 'Fills an empty database and an empty data folder from a backup, completely or not at all.'
+  return defineCommand('restore', description, {
+    notes: `DATABASE_URL and DATA_DIR name the target; a backup of either database restores into either. Set BACKUP_KEY, TAG_KEK,
 TAG_PEPPER and the other keys of the environment as they were. The seal of the whole file is checked before anything is changed, and the
 audit trail after it. The command lists what is in force again: what was revoked after the backup is not revoked any more. Revoke it
 again, then start the service and check it with: touchstone index verify
 The file holds secrets, as the data folder will.`,
-      examples: ['touchstone restore touchstone.backup'],
-    },
-  )
+    examples: ['touchstone restore touchstone.backup'],
+  })
     .argument('<file>', 'a file of touchstone backup')
     .addOption(unsealedOption())
     .option('--json', 'print a JSON object')

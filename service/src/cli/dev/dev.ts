@@ -52,15 +52,13 @@ const demonstration = {
 const longDeadlines = { attemptTimeoutMs: 20_000, readTimeoutMs: 40_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
 
 export function devCommand(): Command {
-  return defineCommand(
-    'dev',
-    'Runs everything on this machine: a chain, the registry with a small catalogue, a database, the service.',
-    {
-      notes:
-        'Environment: as for `touchstone serve`, but for ONLY; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
-      examples: ['touchstone dev'],
-    },
-  ).action(dev)
+  const description =
+    'Runs everything on this machine: a chain, the registry with a small catalogue, a database, the service.'
+  return defineCommand('dev', description, {
+    notes:
+      'Environment: as for `touchstone serve`, but for ONLY; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
+    examples: ['touchstone dev'],
+  }).action(dev)
 }
 
 async function dev(): Promise<void> {

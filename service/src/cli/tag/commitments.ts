@@ -12,16 +12,14 @@ import { formatJson } from '../session/output.ts'
 import { chainOf, retryChain, tagHashOf, type RunWork, type Session } from '../session/session.ts'
 
 export function commitmentsCommand(run: RunWork): Command {
-  return defineCommand(
-    'commitments',
-    'Counts the tags that are bound under TAG_PEPPER and under TAG_PEPPER_PREVIOUS, and lists the latter.',
-    {
-      notes: `It reads the binding of every tag of the registry from the chain and changes nothing. The contract binds an item once, so that
+  const description =
+    'Counts the tags that are bound under TAG_PEPPER and under TAG_PEPPER_PREVIOUS, and lists the latter.'
+  return defineCommand('commitments', description, {
+    notes: `It reads the binding of every tag of the registry from the chain and changes nothing. The contract binds an item once, so that
 no tag can be bound again: TAG_PEPPER_PREVIOUS stays needed until every item of the list is recycled. Tags that were bound
 elsewhere and never registered or tapped here are not counted. Exit code 1 when a tag is bound to two assets.`,
-      examples: ['touchstone tag commitments', 'touchstone tag commitments --json'],
-    },
-  )
+    examples: ['touchstone tag commitments', 'touchstone tag commitments --json'],
+  })
     .option('--json', 'print a JSON object')
     .action(inSession(run, showCommitments))
 }

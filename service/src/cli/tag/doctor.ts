@@ -20,16 +20,14 @@ import type { ItemKey } from '../../domain/gs1/serial.ts'
 type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
 
 export function tagDoctorCommand(run: RunWork): Command {
-  return defineCommand(
-    'doctor',
-    'Explains whether the address of a tag verifies now, and why not: link, keys, ledger, registration, chain.',
-    {
-      notes: `It tries the batches of this data folder, factory keys and published example keys, then reads the ledger, the registry of
+  const description =
+    'Explains whether the address of a tag verifies now, and why not: link, keys, ledger, registration, chain.'
+  return defineCommand('doctor', description, {
+    notes: `It tries the batches of this data folder, factory keys and published example keys, then reads the ledger, the registry of
 tags and the chain. The tap is not consumed, and no key and no MAC is shown. Exit code 0 only when a tap with this address
 would verify now, 1 when not, or when that cannot be found out.`,
-      examples: ["touchstone tag doctor 'https://verify.example.com/api/verify?picc=…&cmac=…'"],
-    },
-  )
+    examples: ["touchstone tag doctor 'https://verify.example.com/api/verify?picc=…&cmac=…'"],
+  })
     .argument('<url>', 'address that the tag gave, in quotes')
     .option('--uid <uids>', 'UIDs it may be, for a tag that hides its own or has its keys swapped', argument.uids)
     .option('--file <file>', 'file with such UIDs, one in each line, or a table with a column uid')

@@ -22,19 +22,16 @@ type Options = AddressOptions & {
 }
 
 export function emulateCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'emulate',
-    'Taps a software tag of a demo batch and prints the address that a phone would open.',
-    {
-      notes: `The default tag is that of the first bound product of npm start. The tag counts on from one call to the
+  const description = 'Taps a software tag of a demo batch and prints the address that a phone would open.'
+  const command = defineCommand('emulate', description, {
+    notes: `The default tag is that of the first bound product of npm start. The tag counts on from one call to the
 next, as a chip does. An address for a host of your own is printed so that it opens on the service of this machine.`,
-      examples: [
-        'touchstone tag emulate --tap',
-        'curl "$(touchstone tag emulate --tap)"',
-        'touchstone tag emulate --batch demo --uid 04112233445566 --count 3',
-      ],
-    },
-  )
+    examples: [
+      'touchstone tag emulate --tap',
+      'curl "$(touchstone tag emulate --tap)"',
+      'touchstone tag emulate --batch demo --uid 04112233445566 --count 3',
+    ],
+  })
   return addAddressOptions(command)
     .option('--tap', 'tap the tag once: prints an address that verifies once')
     .option('--count <n>', 'tap it n times: one address a line', argument.count(1_000))

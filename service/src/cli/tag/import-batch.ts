@@ -33,11 +33,10 @@ export function brandOption(): Option {
 }
 
 export function importBatchCommand(run: RunWork): Command {
-  return defineCommand(
-    'import',
-    'Takes over the keys of tags that exist: the master of another system, proved by a real tap, sealed under TAG_KEK.',
-    {
-      notes: `The file holds the master in hex on its first line: 32 digits, for the sdm-backend schemes also 64. The an10922 schemes
+  const description =
+    'Takes over the keys of tags that exist: the master of another system, proved by a real tap, sealed under TAG_KEK.'
+  return defineCommand('import', description, {
+    notes: `The file holds the master in hex on its first line: 32 digits, for the sdm-backend schemes also 64. The an10922 schemes
 and direct need the metaRead key on a second line; the others derive it. The option --check compares the keys with the link of
 one genuine tap, which is not used up. Keys that do not fit are rejected, and nothing is stored. Remove the file afterwards.
 
@@ -50,13 +49,12 @@ Schemes, with the input M of AN10922 where it is used:
   boltcard-v1, -v2 …  the deterministic keys of Bolt Card, with the version of the card keys
   tagit-sdm           CMAC over the label TAGIT-SDM and the UID; the master is metaRead too
   direct              one fileRead key for all tags`,
-      examples: [
-        `touchstone tag batch import 2024-cards --scheme boltcard-v1 --master-file issuer.key \\
+    examples: [
+      `touchstone tag batch import 2024-cards --scheme boltcard-v1 --master-file issuer.key \\
     --check 'https://cards.example.com/api/verify?picc=…&cmac=…'`,
-        'touchstone tag batch import 2023-bags --scheme an10922-systemid --system-id 0x3042F5 --master-file bags.key',
-      ],
-    },
-  )
+      'touchstone tag batch import 2023-bags --scheme an10922-systemid --system-id 0x3042F5 --master-file bags.key',
+    ],
+  })
     .argument('<id>', 'name of the batch, such as 2024-cards', argument.batchId)
     .requiredOption('--scheme <name>', `derivation of the keys: ${schemeNames.join(', ')}`, schemeArgument)
     .requiredOption('--master-file <file>', 'file with the master, and the metaRead key where the scheme has one')
@@ -100,23 +98,20 @@ type RekeyOptions = Pick<Options, 'check' | 'json'> & { readonly keep?: true } &
   >
 
 export function rekeyCommand(run: RunWork): Command {
-  return defineCommand(
-    'rekey',
-    'Replaces the keys of a batch: taps of its former keys verify on no instance any more.',
-    {
-      notes: `For chips that got other keys, and for an import with wrong ones. For keys that leaked use touchstone tag batch revoke,
+  const description = 'Replaces the keys of a batch: taps of its former keys verify on no instance any more.'
+  return defineCommand('rekey', description, {
+    notes: `For chips that got other keys, and for an import with wrong ones. For keys that leaked use touchstone tag batch revoke,
 which also takes back what former taps have verified. Instances with a key folder of their own
 answer taps of the batch 503 until keys/tag-keys.json is copied there. With --keep the keys of this folder become those of the batch
 again, as after a restore of the database. Id, epoch, counters and registered tags stay. Chips that
 were switched to SDM again count from 1: they need a new batch with a higher epoch instead, because these counters stay used.
 Without --master-file the batch gets new random keys, as long as none of its tags was registered or tapped.
 The keys are as in touchstone tag batch import; what no option names stays as it is.`,
-      examples: [
-        `touchstone tag batch rekey 2024-cards --master-file issuer.key \
+    examples: [
+      `touchstone tag batch rekey 2024-cards --master-file issuer.key \
     --check 'https://cards.example.com/api/verify?picc=…&cmac=…'`,
-      ],
-    },
-  )
+    ],
+  })
     .argument('<id>', 'name of the batch', argument.batchId)
     .option('--master-file <file>', 'file with the master, and the metaRead key where the scheme has one')
     .option('--scheme <name>', `derivation of the keys: ${schemeNames.join(', ')}`, schemeArgument)

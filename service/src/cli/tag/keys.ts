@@ -28,19 +28,17 @@ type Options = AddressOptions & {
 }
 
 export function keysCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'keys',
-    'Prints what each tag of a batch must hold: NDEF, offsets, settings and, with --reveal, its five keys.',
-    {
-      notes: `json and csv are for your own tools, gototags is a table for a GoToTags operation, apdu is the order of commands.
+  const description =
+    'Prints what each tag of a batch must hold: NDEF, offsets, settings and, with --reveal, its five keys.'
+  const command = defineCommand('keys', description, {
+    notes: `json and csv are for your own tools, gototags is a table for a GoToTags operation, apdu is the order of commands.
 Anyone with the keys of a tag can copy it: --reveal writes them to a new file that only you can read. Remove it when the tags are made.`,
-      examples: [
-        'touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040 --host verify.example.com',
-        `touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040,04C767F2066180 --host verify.example.com \\
+    examples: [
+      'touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040 --host verify.example.com',
+      `touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040,04C767F2066180 --host verify.example.com \\
     --format gototags --reveal --out station.csv`,
-      ],
-    },
-  )
+    ],
+  })
   return addAddressOptions(command)
     .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
     .option('--uid <uids>', 'UID of a tag, or several separated by commas', argument.uids)

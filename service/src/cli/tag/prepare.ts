@@ -33,20 +33,18 @@ type Options = RowAddress & {
 }
 
 export function prepareCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'prepare',
-    'Makes the data of every chip from a CSV file: its own link, NDEF, offsets, settings and, with --reveal, keys.',
-    {
-      notes: `The first line names the columns: uid, and as many as you like of batch, gtin, serial, name and those of tag import. A row
+  const description =
+    'Makes the data of every chip from a CSV file: its own link, NDEF, offsets, settings and, with --reveal, keys.'
+  const command = defineCommand('prepare', description, {
+    notes: `The first line names the columns: uid, and as many as you like of batch, gtin, serial, name and those of tag import. A row
 with gtin and serial gets its Digital Link, any other /tap; in --url {gtin} and {serial} stand for those of the row. All rows are
 checked first, and nothing is written while one is wrong. The result goes to <file>.prepared.<format>, readable by its owner only. Give
 the same file to tag write --from, and to tag import when the chips are made.`,
-      examples: [
-        'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com',
-        'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com --format gototags --reveal',
-      ],
-    },
-  )
+    examples: [
+      'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com',
+      'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com --format gototags --reveal',
+    ],
+  })
   return addRowAddressOptions(command)
     .argument('<file>', 'CSV file, its first line names the columns')
     .option('--batch <id>', 'batch of the rows that name none', argument.batchId)

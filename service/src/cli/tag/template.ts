@@ -11,19 +11,16 @@ import type { MacInput } from '../../tap/sun/sun.ts'
 type Options = AddressOptions & { readonly batch?: string; readonly macInput: MacInput; readonly json?: true }
 
 export function templateCommand(print: (line: string) => void): Command {
-  const command = defineCommand(
-    'template',
-    'Lays out the address of a chip: content of file 02 (NDEF), mirror offsets and file settings.',
-    {
-      notes: `The chip writes 32 hex digits at {picc} and 16 at {cmac} on every tap. Write the NDEF bytes to file 02, then send the
+  const description = 'Lays out the address of a chip: content of file 02 (NDEF), mirror offsets and file settings.'
+  const command = defineCommand('template', description, {
+    notes: `The chip writes 32 hex digits at {picc} and 16 at {cmac} on every tap. Write the NDEF bytes to file 02, then send the
 settings with ChangeFileSettings (file 02, CommMode.Full, key 0). The batch of the tag must have the same --mac-input.`,
-      examples: [
-        'touchstone tag template --host verify.example.com',
-        'touchstone tag template --host verify.example.com --item 09520001000010/M41-002208',
-        "touchstone tag template --url 'https://example.com/t?picc={picc}&cmac={cmac}' --mac-input picc",
-      ],
-    },
-  )
+    examples: [
+      'touchstone tag template --host verify.example.com',
+      'touchstone tag template --host verify.example.com --item 09520001000010/M41-002208',
+      "touchstone tag template --url 'https://example.com/t?picc={picc}&cmac={cmac}' --mac-input picc",
+    ],
+  })
   return addAddressOptions(command)
     .option(
       '--batch <id>',

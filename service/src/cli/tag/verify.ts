@@ -9,15 +9,12 @@ import type { TapOutcome } from '../../tap/resolve-tap.ts'
 type Resolved = Extract<TapOutcome, { kind: 'resolved' }>
 
 export function verifyTagCommand(run: RunWork): Command {
-  return defineCommand(
-    'verify',
-    'Verifies a tap and shows the item it is bound to. This uses the tap up, as opening it would.',
-    {
-      notes: `The tap counts as used from now on: within the window (TAP_WINDOW_SECONDS) it passes again, afterwards it is a replay for
+  const description = 'Verifies a tap and shows the item it is bound to. This uses the tap up, as opening it would.'
+  return defineCommand('verify', description, {
+    notes: `The tap counts as used from now on: within the window (TAP_WINDOW_SECONDS) it passes again, afterwards it is a replay for
 ever. To look at an address without using it: touchstone tag doctor. Exit code 0 when it verifies, 1 when not.`,
-      examples: ['touchstone tag verify "$(touchstone tag emulate --tap)"'],
-    },
-  )
+    examples: ['touchstone tag verify "$(touchstone tag emulate --tap)"'],
+  })
     .argument('<url>', 'address that the tag gave, in quotes', argument.tapUrl)
     .option('--json', 'print a JSON object')
     .action(inSession(run, verify))

@@ -15,11 +15,10 @@ import { createImporter, type ImportCounts, type Wanted } from './steps.ts'
 type Options = { batch?: string; mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: true; json?: true }
 
 export function importCommand(run: RunWork): Command {
-  return defineCommand(
-    'import',
-    'Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.',
-    {
-      notes: `Columns: ${importColumns.join(', ')}
+  const description =
+    'Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.'
+  return defineCommand('import', description, {
+    notes: `Columns: ${importColumns.join(', ')}
 Every row needs uid, and batch unless --batch names it. An empty epoch is the batch's. Give gtin and serial together. counter is
 the tap counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
 Later, a step on chain refuses a row whose asset has other text in a cell that is filled; see touchstone asset metadata.
@@ -27,12 +26,11 @@ Later, a step on chain refuses a row whose asset has other text in a cell that i
 Each row is checked before anything is done for it. After an interruption, or when rows were corrected, run the import again on this
 machine: it does what is missing and nothing else. The file <file>.report.csv has the outcome of
 each row. Exit code 0 when every row is done, 1 when not.`,
-      examples: [
-        'touchstone tag import tags.csv --mint --bind --activate',
-        'touchstone tag import tags.csv --batch 2026-watches --mint --bind',
-      ],
-    },
-  )
+    examples: [
+      'touchstone tag import tags.csv --mint --bind --activate',
+      'touchstone tag import tags.csv --batch 2026-watches --mint --bind',
+    ],
+  })
     .argument('<file>', 'CSV file, its first line names the columns')
     .option('--batch <id>', 'batch of the rows that name none', argument.batchId)
     .option('--mint', 'mint an asset for each row without tokenId, with the metadata of the row')

@@ -38,22 +38,20 @@ type Options = AddressOptions & {
 }
 
 export function writeCommand(run: RunWork): Command {
-  const command = defineCommand(
-    'write',
-    'Writes blank NTAG 424 DNA chips on a PC/SC reader: address, settings, all five keys; then registers them.',
-    {
-      notes: `It needs the package nfc-pcsc (npm install --no-save nfc-pcsc) and the reader on this machine. Each change of a key is written
+  const description =
+    'Writes blank NTAG 424 DNA chips on a PC/SC reader: address, settings, all five keys; then registers them.'
+  const command = defineCommand('write', description, {
+    notes: `It needs the package nfc-pcsc (npm install --no-save nfc-pcsc) and the reader on this machine. Each change of a key is written
 down before it is sent. To finish a chip that was taken away too early, put it back and run this again.
 A finished chip is verified and registered, its counter used up; asset bind or tag import brings it onto the chain.
 
 With --from each chip gets the link of its own row, whatever their order on the reader. After an interruption, even a power cut, run it
 again: chips that were written are done. <file>.written.csv names the written chips. Give the same file to tag import.`,
-      examples: [
-        'touchstone tag write --batch 2026-watches --host verify.example.com --count 200',
-        'touchstone tag write --from tags.csv --batch 2026-watches --host verify.example.com',
-      ],
-    },
-  )
+    examples: [
+      'touchstone tag write --batch 2026-watches --host verify.example.com --count 200',
+      'touchstone tag write --from tags.csv --batch 2026-watches --host verify.example.com',
+    ],
+  })
   return addAddressOptions(command)
     .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
     .option('--from <file>', 'CSV file of tag prepare: every chip gets its own row')
