@@ -1,5 +1,4 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a real tap before they are sealed (spec §4.4). */
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
@@ -8,7 +7,7 @@ import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } fr
 import { batchOfTap, proveKeys } from '../../tap/provisioning/key-proof.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession, rejectArgument } from '../session/command.ts'
-import { requireFile } from '../session/files.ts'
+import { readBytes } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { getBatchHere, requireOthersHere } from './keys.ts'
@@ -213,10 +212,8 @@ async function readMasterFile(
   path: string,
   { derivation }: Scheme,
 ): Promise<{ master: Uint8Array; metaKey?: Uint8Array }> {
-  const bytes = Buffer.alloc(mostFileBytes)
-  const length = await readInto(bytes, path)
-  const lines = bytes.toString('latin1', 0, length).trim().split(/\s+/)
-  bytes.fill(0)
+  const bytes = (await readBytes(path, mostFileBytes)) ?? new Uint8Array()
+  const lines = Buffer.from(bytes).toString('latin1').trim().split(/\s+/)
   const [master, metaKey, ...more] = lines.map((line) => parseHex(line.replace(/^0x/, '')))
   const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
   const isOwn = hasOwnMetaKey(derivation)
@@ -227,19 +224,6 @@ async function readMasterFile(
       `${path} must hold the master as ${masterBytes.map((count) => count * 2).join(' or ')} hex digits${isOwn ? ', and on a second line the metaRead key as 32 hex digits' : ', and nothing else'}.`,
     )
   return { master, ...(metaKey && { metaKey }) }
-}
-
-async function readInto(bytes: Buffer, path: string): Promise<number> {
-  await requireFile(path)
-  try {
-    const file = await open(path, 'r')
-    return await file
-      .read(bytes, 0, bytes.length, 0)
-      .then(({ bytesRead }) => bytesRead)
-      .finally(() => file.close())
-  } catch (error) {
-    throw new CommandError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}).`)
-  }
 }
 
 const schemeArgument = (text: string): Scheme =>
