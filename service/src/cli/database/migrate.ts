@@ -71,12 +71,7 @@ async function migrateBy(session: BareSession, options: MigrateOptions): Promise
   if (isDistributed === true)
     return withDatabase(session, (database) => spread(session, database, shards), copyTimeoutMs)
   if (check !== true) return withDatabase(session, (database) => apply(database, wanted, session.io))
-  const { missing, cluster } = exists(session)
-    ? await withDatabase(session, async (database) => ({
-        missing: await missingMigrations(database, wanted),
-        cluster: await readCluster(database),
-      }))
-    : { missing: wanted, cluster: null }
+  const { missing, cluster } = await readState(session, wanted)
   for (const { name } of missing) session.io.out(`missing  ${name}`)
   session.io.out(
     missing.length === 0
@@ -91,15 +86,18 @@ async function migrateBy(session: BareSession, options: MigrateOptions): Promise
 async function asJson(session: BareSession, options: MigrateOptions): Promise<number> {
   const quiet = { ...session, io: { ...session.io, out: () => {} } }
   const exit = await migrateBy(quiet, options)
-  const none = { newest: null, missing: readMigrations() }
-  const { newest, missing } = exists(session)
-    ? await withDatabase(session, async (database) => ({
-        newest: [...(await appliedMigrations(database)).keys()].at(-1) ?? null,
-        missing: await missingMigrations(database, readMigrations()),
-      }))
-    : none
+  const { newest, missing } = await readState(session, readMigrations())
   session.io.out(formatJson({ newest, missing: missing.map(({ name }) => name) }))
   return exit
+}
+
+async function readState(session: BareSession, wanted: readonly Migration[]) {
+  if (!exists(session)) return { newest: null, missing: wanted, cluster: null }
+  return withDatabase(session, async (database) => ({
+    newest: [...(await appliedMigrations(database)).keys()].at(-1) ?? null,
+    missing: await missingMigrations(database, wanted),
+    cluster: await readCluster(database),
+  }))
 }
 
 function reportCluster(io: CommandIo, { nodes, tables, missing }: Cluster): void {
