@@ -47,21 +47,19 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
     .addOption(new Option('--format <format>', 'format of the rows').choices(keyRowFormats).default('json'))
     .option('--reveal', 'include the keys, which needs --out')
     .option('--out <file>', 'new file for the rows (mode 0600)')
-    .action((options: Options, self: Command) => {
-      const address = requiredAddress(options)
+    .hook('preAction', (self) => {
+      const options = self.opts<Options>()
+      requiredAddress(options)
       if (options.reveal === true && options.out === undefined)
         throw new CommandError('Keys are not shown on a screen: give --reveal a new file with --out.')
-      return inSession(run, (session, given: Options, _self: Command) => printKeys(session, address, given))(
-        options,
-        self,
-      )
     })
+    .action(inSession(run, printKeys))
 }
 
-async function printKeys({ store, io }: Session, address: string, options: Options): Promise<void> {
+async function printKeys({ store, io }: Session, options: Options): Promise<void> {
   const uids = await listUids(io, options)
   const batch = await getBatch(store, options.batch, options.epoch)
-  const template = layOut(address, batch)
+  const template = layOut(requiredAddress(options), batch)
   const reveal = options.reveal === true
   const masters = reveal ? await getMasters(store, batch) : {}
   const rows = await keyRows(uids.map((uid) => ({ batch, uid, template, reveal, masters })))

@@ -45,18 +45,6 @@ the same file to tag write --from, and to tag import when the chips are made.`,
       'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com --format gototags --reveal',
     ],
   })
-  return addRowAddressOptions(command)
-    .argument('<file>', 'CSV file, its first line names the columns')
-    .option('--batch <id>', 'batch of the rows that name none', argument.batchId)
-    .addOption(new Option('--format <format>', 'format of the result').choices(keyRowFormats).default('csv'))
-    .option('--reveal', 'include the keys: remove the result when the tags are made')
-    .option('--out <file>', 'new file for the result (mode 0600)')
-    .option('--json', 'print a JSON object')
-    .action(inSession(run, prepare))
-}
-
-/** Adds --host and --url of commands with a link for each row. */
-function addRowAddressOptions(command: Command): Command {
   const url = new Option(
     '--url <address>',
     'URL with {picc} and {cmac}, and {gtin}, {serial}, {batch} of the row, in quotes',
@@ -64,6 +52,13 @@ function addRowAddressOptions(command: Command): Command {
   return command
     .addOption(url.conflicts('host'))
     .option('--host <name>', 'host of the links: https://<name>/01/<gtin>/21/<serial>?…')
+    .argument('<file>', 'CSV file, its first line names the columns')
+    .option('--batch <id>', 'batch of the rows that name none', argument.batchId)
+    .addOption(new Option('--format <format>', 'format of the result').choices(keyRowFormats).default('csv'))
+    .option('--reveal', 'include the keys: remove the result when the tags are made')
+    .option('--out <file>', 'new file for the result (mode 0600)')
+    .option('--json', 'print a JSON object')
+    .action(inSession(run, prepare))
 }
 
 async function prepare(session: Session, file: string, options: Options): Promise<void> {

@@ -58,15 +58,13 @@ again: chips that were written are done. <file>.written.csv names the written ch
     .option('--count <n>', 'chips to write, one after another (default: 1, with --from all)', argument.count(1_000_000))
     .option('--no-originality', 'write chips without a valid originality signature of NXP too')
     .option('--json', 'print a JSON object at the end; each chip is a line of stderr')
-    .action((options: Options, self: Command) => {
-      const { item, ...address } = options
-      if (options.from !== undefined && item !== undefined)
+    .hook('preAction', (self) => {
+      const options = self.opts<Options>()
+      if (options.from !== undefined && options.item !== undefined)
         throw new CommandError('--from has the item of each chip: leave --item out.')
-      requiredAddress(options.from === undefined ? options : address)
-      const work = async (session: Session, given: Options, _self: Command) =>
-        writeTags(session, given, await loadPcsc())
-      return inSession(run, work)(options, self)
+      requiredAddress(options)
     })
+    .action(inSession(run, async (session, options: Options) => writeTags(session, options, await loadPcsc())))
 }
 
 /** Writes the chips. Returns exit code 1 when one of them could not be made a tag. */
