@@ -19,7 +19,7 @@ const [operator, , consumer] = publishedAccounts(3)
 
 describe('touchstone asset', () => {
   const world = useOpened(startWorld)
-  const run = (...argv: string[]) => commandsOf(world)(...argv)
+  const run = commandsOf(world)
   const { ok, refused } = assertionsOf(run)
   before(() => ok('tag batch create b --demo'))
 

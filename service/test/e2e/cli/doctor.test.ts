@@ -7,7 +7,7 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch, type BatchKeyRecord } from '../../../src/tap/keys/batch.ts'
 import { diagnoseSettings } from '../../../src/cli/doctor/doctor.ts'
@@ -18,7 +18,8 @@ import { assertionsOf, commandsOf, touchstone } from '../../support/processes/cl
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { bindTagTo } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const item = '01/09520001000003/21/SW-0001'
 
@@ -26,17 +27,12 @@ const item = '01/09520001000003/21/SW-0001'
 const formerPepper = '71'.repeat(32)
 const formerTagHash = createTagHash({ scheme: 'hmac', pepper: Buffer.from(formerPepper, 'hex') })
 
-let world: World
-before(async () => {
-  world = await startWorld({ env: { TAG_PEPPER_PREVIOUS: formerPepper } })
-  for (const [id, epoch] of [
-    ['watches', '0'],
-    ['renewed', '1'],
-  ] as const)
-    await ok(`tag batch create ${id} --demo --epoch`, epoch)
+const world = useOpened(async () => {
+  const opened = await startWorld({ env: { TAG_PEPPER_PREVIOUS: formerPepper } })
+  for (const batch of ['watches', 'renewed --epoch 1']) await commandsOf(opened)(`tag batch create ${batch} --demo`)
+  return opened
 })
-after(() => world.end())
-const run = (...line: string[]) => commandsOf(world)(...line)
+const run = commandsOf(world)
 const { ok, refused } = assertionsOf(run)
 
 type Shown = { ok: boolean; findings: { code: string; severity: string }[]; facts: Record<string, string | number> }

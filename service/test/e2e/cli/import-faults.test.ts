@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { zeroAddress } from '@touchstone/verdict'
 import { createWriter, type Writer } from '../../../src/chain/transactions/writer.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
@@ -12,20 +12,18 @@ import { chainUnavailable, databaseUnavailable } from '../../../src/lib/errors.t
 import { createLog } from '../../../src/lib/log.ts'
 import { commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { keys } from '../../support/index/writer-world.ts'
-import { noMetadata, startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { noMetadata, startWorld } from '../../support/world.ts'
 
 const uidOf = (n: number) => `04C0FFEE${n.toString(16).toUpperCase().padStart(6, '0')}`
 const stranger = `0x${'5a'.repeat(20)}`
 
 describe('touchstone tag import', () => {
-  let world: World
-  let run: ReturnType<typeof commandsOf>
+  const world = useOpened(startWorld)
+  const run = commandsOf(world)
   before(async () => {
-    world = await startWorld()
-    run = commandsOf(world)
     for (const id of ['b', 'beside']) await run(`tag batch create ${id} --demo`)
   })
-  after(() => world.end())
 
   const path = (name: string) => join(world.settings.DATA_DIR, name)
   const groups = () => readdir(path('imports')).catch(() => [])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { encodeFunctionData } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { createWriter } from '../../../src/chain/transactions/writer.ts'
@@ -15,28 +15,21 @@ import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
 import { keys } from '../../support/index/writer-world.ts'
 import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
 import { aloneCommandsOf, assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
-import { startFaultRpc } from '../../support/fault-rpc.ts'
-import { noMetadata, startWorld, type World } from '../../support/world.ts'
+import { startFaultWorld } from '../../support/fault-world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { noMetadata } from '../../support/world.ts'
 
 const totalSupply = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'totalSupply' })
-type FaultRpc = Awaited<ReturnType<typeof startFaultRpc>>
 const uidOf = (n: number) => `04C0FFEE${n.toString(16).toUpperCase().padStart(6, '0')}`
 
 describe('touchstone tag import', () => {
-  let world: World
-  let run: ReturnType<typeof commandsOf>
-  let rpc: FaultRpc
+  const world = useOpened(startFaultWorld)
+  const run = commandsOf(world)
   before(async () => {
-    world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
-    run = commandsOf(world)
     await run('tag batch create b --demo')
     await run('tag batch create next --demo --epoch 1')
     await run('tag batch create leaked --demo')
     await run('tag batch revoke leaked')
-  })
-  after(async () => {
-    await world.end()
-    await rpc.close()
   })
 
   const path = (name: string) => join(world.settings.DATA_DIR, name)
@@ -383,11 +376,11 @@ describe('touchstone tag import', () => {
   it('ends when the chain is gone for long, and finishes when it is back', async () => {
     const before = await supply()
     await write('gone.csv', 'uid,batch', ...Array.from({ length: 40 }, (_, n) => `${uidOf(60 + n)},b`))
-    rpc.set('rpc-error')
+    world.faults.set('rpc-error')
     const gone = await run('tag import gone.csv --mint --bind')
     assert.deepEqual([gone.exit, summary(gone)], [1, '40 failed'])
     assert.match(gone.err, /ended early: the chain does not answer; run it again to go on\.$/)
-    rpc.set('none')
+    world.faults.set('none')
     const back = await run('tag import gone.csv --mint --bind')
     assert.equal(summary(back), '40 done', back.out)
     assert.equal(await supply(), before + 40)

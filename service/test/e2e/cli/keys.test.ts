@@ -12,7 +12,7 @@ import { startWorld } from '../../support/world.ts'
 import { useOpened } from '../../support/opened.ts'
 
 const world = useOpened(startWorld)
-const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
+const inWorld = commandsOf(world)
 
 describe('touchstone key', () => {
   before(() => {

@@ -1,9 +1,10 @@
 /** `touchstone payments …`: what the gateway sold, listed, shown, summed and exported (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { createBook } from '../../../src/payments/book.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
 
 const [alice, bob] = [`0x${'a1'.repeat(20)}`, `0x${'b0'.repeat(20)}`]
 const hash = (n: number) => `0x${n.toString(16).padStart(64, '0')}`
@@ -11,14 +12,10 @@ const hash = (n: number) => `0x${n.toString(16).padStart(64, '0')}`
 const sales = 2_400
 
 describe('touchstone payments', () => {
-  let world: World
-  let run: ReturnType<typeof commandsOf>
-  let ok: ReturnType<typeof assertionsOf>['ok']
-  let refused: ReturnType<typeof assertionsOf>['refused']
+  const world = useOpened(startWorld)
+  const run = commandsOf(world)
+  const { ok, refused } = assertionsOf(run)
   before(async () => {
-    world = await startWorld({})
-    run = commandsOf(world)
-    ;({ ok, refused } = assertionsOf(run))
     const { database } = world.components
     // Two payments in each transaction, and one transaction without any. A transaction costs 60,000 gas at 1 gwei and an L1 data fee of
     // 40,000 gwei.
@@ -44,7 +41,6 @@ describe('touchstone payments', () => {
          decode(repeat('00', 32), 'hex'), 'settling', '{}', 0, 10000, 'secret proof', 1, timestamptz '2025-01-01Z')`,
     )
   })
-  after(() => world?.end())
 
   type Listed = {
     time: string

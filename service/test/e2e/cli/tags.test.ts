@@ -20,7 +20,7 @@ import { useOpened } from '../../support/opened.ts'
 const uid = '04A1B2C3D4E5F6'
 
 const world = useOpened(startWorld)
-const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
+const inWorld = commandsOf(world)
 
 describe('touchstone tag', () => {
   const printed: string[] = []

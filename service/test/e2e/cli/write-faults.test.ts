@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
 import { openChipList } from '../../../src/cli/tag/write/chip-list.ts'
@@ -14,21 +14,20 @@ import { commandsOf } from '../../support/processes/cli.ts'
 import { createChip, type Chip } from '../../support/tap/chip.ts'
 import { readerWith } from '../../support/tap/reader.ts'
 import { newUid } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { useOpened } from '../../support/opened.ts'
+import { startWorld } from '../../support/world.ts'
 
 const zeros = '0'.repeat(32)
 const host = 'v.example'
 
 describe('touchstone tag write', () => {
-  let world: World
+  const world = useOpened(startWorld)
+  const run = commandsOf(world)
   let session: Session
   before(async () => {
-    world = await startWorld()
-    for (const id of ['b', 'other', 'closing', 'changing', 'later --epoch 258'])
-      await commandsOf(world)(`tag batch create ${id}`)
+    for (const id of ['b', 'other', 'closing', 'changing', 'later --epoch 258']) await run(`tag batch create ${id}`)
     session = sessionWith(() => {})
   })
-  after(() => world.end())
 
   const path = (name: string) => join(world.settings.DATA_DIR, name)
   const journals = () => readdir(path('keys/chips')).catch(() => [])
@@ -187,7 +186,7 @@ describe('touchstone tag write', () => {
     await mkdir(`${from}.written.csv`)
     await assert.rejects(write('other'), /The report .*mixed\.csv\.written\.csv cannot be written \(EISDIR\)/)
     const command = `tag write --from ${from} --batch b --host v.example --item 1/2`
-    assert.match((await commandsOf(world)(command)).err, /--from has the item of each chip: leave --item out/)
+    assert.match((await run(command)).err, /--from has the item of each chip: leave --item out/)
   })
 
   it('takes a chip of a file as written where this batch has it, in this life or by this run', async () => {

@@ -40,14 +40,17 @@ export function assertionsOf(run: Run) {
   return { ok, refused }
 }
 
-/** Runs commands within a world, in which `change` replaces components. `own` replaces parts of the input and output. */
+/**
+ * Runs commands within a world, in which `change` replaces components. `own` replaces parts of the input and output. The world may be one
+ * that is open by the first command only.
+ */
 export function commandsOf(world: World, change: Partial<World['components']> = {}, own: Partial<CommandIo> = {}): Run {
-  const service = { ...world, components: { ...world.components, ...change } }
-  const runner = commandRunner({ config: readConfig(world.settings), service })
+  let runner: ReturnType<typeof commandRunner> | undefined
   return async (...line) => {
     const { io, ran } = captureIo(world.settings.DATA_DIR)
-    const run = await runner
-    return ran(await run(wordsOf(line), { ...io, ...own }))
+    const service = { ...world, components: { ...world.components, ...change } }
+    runner ??= commandRunner({ config: readConfig(world.settings), service })
+    return ran(await (await runner)(wordsOf(line), { ...io, ...own }))
   }
 }
 
