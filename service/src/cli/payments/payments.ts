@@ -90,29 +90,19 @@ function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void
   if (json === true) return io.out(formatJson(rows.map(toRecord)))
   if (rows.length === 0) return io.out('There is no such payment.')
   const hasChannels = rows.some(({ kind }) => kind !== 'transfer')
-  const cells = rows.map(({ time, outcome, kind, payer, nonce, assetId, units, gas, transaction, reason }) => [
-    `${time.slice(0, 19)}Z`,
+  const cells = rows.map(({ time, outcome, kind, payer, nonce, assetId, units, gas, transaction, reason }) => ({
+    time: `${time.slice(0, 19)}Z`,
     outcome,
-    ...(hasChannels ? [kind] : []),
+    ...(hasChannels && { kind }),
     payer,
     nonce,
-    assetId ?? '',
-    formatUsdc(BigInt(units)),
-    gas === null ? '' : formatEther(BigInt(gas)),
-    transaction ?? reason ?? '',
-  ])
-  const head = [
-    'time',
-    'outcome',
-    ...(hasChannels ? ['kind'] : []),
-    'payer',
-    'nonce',
-    'asset',
-    'USDC',
-    'gas (ETH)',
-    'transaction or reason',
-  ]
-  printTable(io.out, head, cells, numeric)
+    asset: assetId ?? '',
+    USDC: formatUsdc(BigInt(units)),
+    'gas (ETH)': gas === null ? '' : formatEther(BigInt(gas)),
+    'transaction or reason': transaction ?? reason ?? '',
+  }))
+  const values = cells.map((cell) => Object.values(cell))
+  printTable(io.out, Object.keys(cells[0] ?? {}), values, numeric)
 }
 
 const numeric = new Set(['asset', 'payments', 'USDC', 'gas (ETH)'])
