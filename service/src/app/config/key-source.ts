@@ -1,7 +1,7 @@
 /** KEYS: the place of the private keys (spec §5), by default files and settings of this service, or a PKCS#11 token. */
 import type { Pkcs11Options } from '../../keys/pkcs11/session.ts'
 import { decodePercent } from '../../lib/bytes.ts'
-import type { Parser } from './parsers.ts'
+import { type Parser, someOf } from './parsers.ts'
 
 const keyNames = ['operator', 'attester', 'facilitator', 'attestation', 'issuer', 'tags'] as const
 export type KeyName = (typeof keyNames)[number]
@@ -34,14 +34,8 @@ function parseToken(text: string): TokenSource | undefined {
     if (value === null || value === '' || attributes.has(name)) return undefined
     attributes.set(name, value)
   }
-  const names = parseNames(attributes.get('keys') ?? keyNames.join(','))
+  const names = someOf(keyNames).parse(attributes.get('keys') ?? '')
   const [module, token, pinFile] = ['module', 'token', 'pin-file'].map((name) => attributes.get(name))
-  if (module === undefined || token === undefined || pinFile === undefined || names === null) return undefined
-  return { token: { module, token, pinFile, packageFolder: attributes.get('package') ?? null }, names }
-}
-
-function parseNames(text: string): ReadonlySet<KeyName> | null {
-  const words = text.split(',').map((word) => word.trim())
-  const known = keyNames.filter((name) => words.includes(name))
-  return known.length === new Set(words).size ? new Set(known) : null
+  if (module === undefined || token === undefined || pinFile === undefined || names === undefined) return undefined
+  return { token: { module, token, pinFile, packageFolder: attributes.get('package') ?? null }, names: new Set(names) }
 }

@@ -16,7 +16,7 @@ export type Parser<T> = {
   readonly parse: (text: string) => T | undefined
 }
 
-function textThat(want: string, holds: (text: string) => boolean, fallback = ''): Parser<string> {
+export function textThat(want: string, holds: (text: string) => boolean, fallback = ''): Parser<string> {
   return { fallback, want, parse: (text) => (holds(text) ? text : undefined) }
 }
 
@@ -103,7 +103,10 @@ export function hexBytes(least: number, most: number): Parser<Uint8Array> {
 export const serverUrl = textThat('a URL (postgres, postgresql)', (text) => isUrl(text, ['postgres', 'postgresql']))
 
 /** Accepts a URL that pages show, or that `fetch` takes. The error of `fetch` for one with a user has its password. */
-export const openUrl = textThat('a URL (http, https) without user and password', isOpenUrl)
+export const openUrl = textThat(
+  'a URL (http, https) without user and password',
+  (text) => isHttpUrl(text) && new URL(text).username + new URL(text).password === '',
+)
 
 /** A client decodes the account of a provider's URL. */
 export const isProviderUrl = (text: string): boolean => isHttpUrl(text) && hasReadableAccount(new URL(text))
@@ -186,10 +189,6 @@ function splitList(text: string): string[] {
 
 function isUrl(text: string, schemes: readonly string[]): boolean {
   return URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1))
-}
-
-function isOpenUrl(text: string): boolean {
-  return isHttpUrl(text) && new URL(text).username + new URL(text).password === ''
 }
 
 function isRedisUrl(text: string): boolean {

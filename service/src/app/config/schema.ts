@@ -234,14 +234,11 @@ export const configSchema = z.object({
   }),
 })
 
-/** Settings by the names of their variables, in the order of the schema. */
-export const settings: Readonly<Record<string, Setting>> = listSettings()
+const byVariable: Record<string, Setting> = {}
+mapSettings(configSchema, (each) => (byVariable[each.variable] = each))
 
-function listSettings(): Record<string, Setting> {
-  const found: Record<string, Setting> = {}
-  mapSettings(configSchema, (each) => (found[each.variable] = each))
-  return found
-}
+/** Settings by the names of their variables, in the order of the schema. */
+export const settings: Readonly<Record<string, Setting>> = byVariable
 
 function host(name: string, portVariable: string, portNumber: number, urlVariable: string, example: string) {
   return z.object({

@@ -1,7 +1,7 @@
 /** Settings of traces, under the names of the OpenTelemetry specification. */
 import { z } from 'zod'
 import { decodePercent } from '../../lib/bytes.ts'
-import { choice, isHttpUrl, list, mapped, optional, type Parser, pattern, whole } from './parsers.ts'
+import { choice, isHttpUrl, list, mapped, optional, type Parser, pattern, textThat, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
 const samplers = [
@@ -13,8 +13,19 @@ const samplers = [
   'traceidratio',
 ] as const
 
+const collectorUrl = mapped(
+  textThat('an http or https URL without user and query, such as http://127.0.0.1:4318', isPlainUrl),
+  (text) => text.replace(/\/+$/, ''),
+)
+
+function isPlainUrl(text: string): boolean {
+  if (!isHttpUrl(text)) return false
+  const { username, password, search, hash } = new URL(text)
+  return username + password + search + hash === ''
+}
+
 export const traceSettings = z.object({
-  endpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', optional(collectorUrl())).describe(
+  endpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', optional(collectorUrl)).describe(
     'Collector that gets the traces by OTLP over HTTP, at /v1/traces below this URL; empty: nothing is traced.',
   ),
   headers: secret(
@@ -51,19 +62,6 @@ export const traceSettings = z.object({
 })
 
 export type TraceSettings = z.infer<typeof traceSettings>
-
-function collectorUrl(): Parser<string> {
-  const isPlain = (text: string) => {
-    if (!isHttpUrl(text)) return false
-    const { username, password, search, hash } = new URL(text)
-    return username + password + search + hash === ''
-  }
-  return {
-    fallback: '',
-    want: 'an http or https URL without user and query, such as http://127.0.0.1:4318',
-    parse: (text) => (isPlain(text) ? text.replace(/\/+$/, '') : undefined),
-  }
-}
 
 /** Accepts `name=value` pairs separated by commas, with values percent-encoded as in W3C Baggage. */
 function pairs(want: string, name: RegExp): Parser<Readonly<Record<string, string>>> {
