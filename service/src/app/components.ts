@@ -341,18 +341,10 @@ function openPageSteps(
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
   { tap, pages: { ownership } }: Config,
-  {
-    database,
-    tagKeys,
-    verdicts,
-    tagHash,
-    formerTagHash,
-    tapLog,
-  }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash' | 'formerTagHash'> & {
-    tapLog: TapLog
-  },
+  parts: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash' | 'formerTagHash'> & { tapLog: TapLog },
   log: Log,
 ): ResolveTap {
+  const { database, tagKeys, verdicts, tagHash, formerTagHash, tapLog } = parts
   const { keys } = tagKeys
   const { windowSeconds } = tap
   let noted = ''

@@ -42,20 +42,11 @@ export async function openRoleKeys({ operator }: Pick<Config, 'operator'>, store
   const account = isComplete && token !== null ? null : await accountFor('operator', operator.key, stores)
   const attester = await accountFor('attester', operator.attesterKey, stores)
   const shared = token === null ? 'OPERATOR_KEY' : 'operator'
-  return [
-    ...operatorSettings.flatMap(
-      ([role], index) => own[index] ?? (account === null ? [] : [{ role, account, from: shared }]),
-    ),
-    ...(attester === null
-      ? []
-      : [
-          {
-            role: 'attester' as const,
-            account: attester,
-            from: stores('attester') === null ? 'ATTESTER_KEY' : 'attester',
-          },
-        ]),
-  ]
+  const keys: RoleKey[] = operatorSettings.flatMap(
+    ([role], index) => own[index] ?? (account === null ? [] : [{ role, account, from: shared }]),
+  )
+  const from = stores('attester') === null ? 'ATTESTER_KEY' : 'attester'
+  return attester === null ? keys : [...keys, { role: 'attester', account: attester, from }]
 }
 
 export function keysByRole(keys: readonly RoleKey[]): OperatorKeys {

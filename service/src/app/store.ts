@@ -88,7 +88,9 @@ export async function joinStore(
   const database = opened.use(await openStore(config))
   if (database.dialect !== 'pglite') await markFolder(config.dataDir)
   await warnOfEndlessStatements(database, log)
-  await bringUpToDate(database, config, log)
+  await migrateStore(database, config, log)
+  const fault = await distributionFault(database)
+  if (fault !== null) throw new ConfigError(fault)
   const stores = indexedStores(database)
   const keyStores = await openKeyStores(config, opened)
   const keys = await openKeys(config, { database, tags: stores.tags, keyStores }, log.child('keys'), opened)
@@ -287,12 +289,6 @@ function indexedStores(database: Database): Pick<StoreComponents, 'metadata' | '
       },
     },
   }
-}
-
-async function bringUpToDate(database: Database, config: Config, log: Log): Promise<void> {
-  await migrateStore(database, config, log)
-  const fault = await distributionFault(database)
-  if (fault !== null) throw new ConfigError(fault)
 }
 
 async function migrateStore(database: Database, config: Config, log: Log): Promise<void> {

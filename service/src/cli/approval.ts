@@ -89,14 +89,10 @@ async function list({ store, io }: Session, { all, last, json }: { all?: true; l
   const rows = await store.approvals.page(all === true ? {} : { status: 'PENDING' }, page)
   if (json === true) return io.out(formatJson(rows.map(toJson)))
   if (rows.length === 0) return io.out(all === true ? 'There is no request yet.' : 'No request waits for approval.')
-  const head = ['id', 'act', 'on', 'asked by', 'until', 'status', 'decided by']
-  printTable(
-    io.out,
-    head,
-    rows.map(({ id, act, subject, requestedBy, expiresAt, status, decidedBy }) => {
-      return [id, act, subject, requestedBy, expiresAt, status, decidedBy ?? '']
-    }),
-  )
+  const cells = rows.map(({ id, act, subject, requestedBy, expiresAt, status, decidedBy }) => {
+    return [id, act, subject, requestedBy, expiresAt, status, decidedBy ?? '']
+  })
+  printTable(io.out, ['id', 'act', 'on', 'asked by', 'until', 'status', 'decided by'], cells)
 }
 
 async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {

@@ -68,7 +68,8 @@ export async function examineRoles(parts: Parts, io: Pick<CommandIo, 'err' | 'si
   for (const address of new Set(accounts))
     balances.set(address, await retryChain(io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])))
   const keys = roleKeys.map(({ role, account: { address }, from }) => {
-    const holds = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
+    const held = roles.filter(({ holders }) => holders.includes(address.toLowerCase() as Hex)).map((one) => one.role)
+    const holds = needs[role].filter((name) => held.includes(name))
     return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds }
   })
   return {
@@ -109,10 +110,6 @@ type ShownKey = Readonly<{
   holds: readonly RegistryRole[]
 }>
 type Roles = Awaited<ReturnType<typeof readRoles>>['roles']
-
-function holdersOf(roles: Roles, name: RegistryRole): readonly Hex[] {
-  return roles.find(({ role }) => role === name)?.holders ?? []
-}
 
 function missingRoles(keys: readonly ShownKey[], roles: Roles, contract: Hex): Missing[] {
   return keys.flatMap(({ role, address, holds }) =>

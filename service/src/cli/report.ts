@@ -36,14 +36,9 @@ async function list({ store, io }: Session, { token, last, json }: ListOptions):
   const reports = await store.differences.list({ tokenId: token, limit: last })
   if (json === true) return io.out(formatJson(reports))
   if (reports.length === 0) return io.out('There is no open report.')
-  const rows = reports.map(({ id, at, tokenId, tapCounter, role, note }) => [
-    id,
-    `${at.slice(0, 16)}Z`,
-    tokenId,
-    String(tapCounter),
-    role,
-    note,
-  ])
+  const rows = reports.map(({ id, at, tokenId, tapCounter, role, note }) => {
+    return [id, `${at.slice(0, 16)}Z`, tokenId, String(tapCounter), role, note]
+  })
   printTable(io.out, ['id', 'at', 'asset', 'tap', 'visitor', 'note'], rows, new Set(['id', 'tap']))
 }
 

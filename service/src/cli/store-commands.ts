@@ -49,13 +49,7 @@ export async function loadStoreCommands(only?: string) {
 }
 
 /** All groups are loaded before this resolves: an upgrade of the files on disk never changes a service that runs. */
-export async function commandRunner({
-  config,
-  service,
-}: {
-  readonly config: Config
-  readonly service: Service
-}): Promise<RunCommand> {
+export async function commandRunner(config: Config, service: Service): Promise<RunCommand> {
   const makeCommands = await loadStoreCommands()
   const { components, urls } = service
   const base = sessionBase(config, urls.verification, { store: components, chain: components })

@@ -80,7 +80,8 @@ async function changeMetadata(session: Session, tokenId: bigint, options: Option
     throw new CommandError(
       `The metadata of asset ${tokenId} is not stored here, so that no field can stay: give all with --metadata.`,
     )
-  const metadata = await checkMetadata(session, isWhole ? given : withoutEmpty({ ...former, ...(given as Metadata) }))
+  const fields = Object.entries({ ...former, ...(given as Metadata) }).filter(([, text]) => text !== '')
+  const metadata = await checkMetadata(session, isWhole ? given : Object.fromEntries(fields))
   if (!isRepeat && metadata.hash === formerHash) throw new CommandError(`Asset ${tokenId} has this metadata already.`)
   if (options.dryRun !== true) await session.store.metadata.put(metadata)
   const changed = changedKeys(former ?? {}, parseJsonObject(metadata.body) ?? {})
@@ -106,8 +107,4 @@ async function changeableHash(session: Session, tokenId: bigint): Promise<Hex | 
 async function storedMetadata({ store }: Session, hash: Hex | null): Promise<JsonObject | null> {
   if (hash === null) return {}
   return parseJsonObject((await store.metadata.getMany([hash])).get(hash) ?? '')
-}
-
-function withoutEmpty(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
 }

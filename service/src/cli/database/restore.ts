@@ -56,7 +56,10 @@ async function restore(session: BareSession, path: string, { json, ...options }:
       if (outcome === 'committed') return last
       if (outcome === 'aborted') throw error
       undo.move()
-      throw unknownOutcome(config.dataDir, error)
+      throw new CommandError(
+        `The database did not answer at the last step. The files of the backup stay in ${config.dataDir}. Look into the database. If it has the rows of the backup, the restore is complete; else remove these files and restore again.`,
+        { cause: error },
+      )
     })
     undo.move()
     if (!filled.trail.ok)
@@ -70,7 +73,8 @@ async function restore(session: BareSession, path: string, { json, ...options }:
   io.out(`${formatCounts(counts)} restored, as they were at ${head.created}.`)
   const rows = revocable.flatMap(({ name, what, revoke }) => {
     const ids = inForce[name]
-    return ids.length === 0 ? [] : [[what, String(ids.length), revoke, shortened(ids)]]
+    const shown = `${ids.slice(0, 10).join(', ')}${ids.length > 10 ? ', …' : ''}`
+    return ids.length === 0 ? [] : [[what, String(ids.length), revoke, shown]]
   })
   if (rows.length === 0) return
   io.out('These are in force, as they were then. Revoke again what was revoked later, before the service starts:')
@@ -120,12 +124,6 @@ async function readInForce(sql: Sql): Promise<InForce> {
   return found as InForce
 }
 
-const mostShown = 10
-
-function shortened(ids: readonly string[]): string {
-  return `${ids.slice(0, mostShown).join(', ')}${ids.length > mostShown ? ', …' : ''}`
-}
-
 /**
  * Returns what PostgreSQL did with a transaction whose connection was lost at COMMIT. It is null where the database cannot be asked, or
  * does not end the transaction within a minute.
@@ -147,14 +145,6 @@ async function outcomeOf(database: Database, transaction: string): Promise<'comm
 }
 
 const longestEndMs = 60_000
-
-function unknownOutcome(dataDir: string, cause: unknown): CommandError {
-  const next = 'If it has the rows of the backup, the restore is complete; else remove these files and restore again.'
-  return new CommandError(
-    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. Look into the database. ${next}`,
-    { cause },
-  )
-}
 
 /** Creates the folder and returns the function that removes its content again. The lock of the folder does not count as content. */
 async function claimFolder(dataDir: string): Promise<() => Promise<void>> {

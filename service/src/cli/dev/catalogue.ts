@@ -167,18 +167,16 @@ type DemoOptions = {
 
 /** Mints, binds and registers what is missing. A second start changes nothing. */
 export async function openDemoCatalogue({ components, rpcUrl, progress }: DemoOptions): Promise<DemoItem[]> {
-  const { tagKeys, tagHash, metadata, pictures, items: named, tags, writer, verdicts, contract } = components
+  const { tagKeys, tagHash, items: named, tags, verdicts, contract } = components
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (tagKeys.record(demoBatch) === undefined) {
     const created = await tagKeys.create({ id: demoBatch, demo: true })
     if (!created.ok) throw new Error(created.error)
   }
   const items = await fillCatalogue({
+    ...components,
     rpcUrl,
     contract: contract.toLowerCase() as Hex,
-    writer,
-    metadata,
-    pictures,
     tagHashFor: (index) => tagHash(demoUid(index)),
     progress,
   })

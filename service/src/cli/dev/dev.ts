@@ -106,7 +106,7 @@ async function dev(): Promise<void> {
     rpcUrl: chain.url,
     dataDir,
   })
-  lock.serve(await commandRunner({ config, service }))
+  lock.serve(await commandRunner(config, service))
   opened.defer(() => lock.stop())
   signals.started()
   process.stdout.write(text)

@@ -47,7 +47,9 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
   const offer = await fetchJson(url, { method: 'POST', body })
   if (offer.status !== 402) throw new Error(`${url.origin} offers no attestation: ${formatAnswer(offer)}`)
 
-  const client = new x402HTTPClient(createClient(account))
+  // The library's own limit is off, because the caller has one.
+  const paying = new x402Client().setSpendControls({ maxAmountPerPayment: false })
+  const client = new x402HTTPClient(registerExactEvmScheme(paying, { signer: account }))
   const required = parseRequired(client, offer)
   const terms = required && parseTerms(required.accepts[0])
   if (required === null || terms === null)
@@ -73,12 +75,6 @@ export async function buyAttestation(purchase: Purchase): Promise<Bought> {
       `Nothing was bought: the payment expired while ${url.origin} did not take it. ${formatAnswer(earlier)}`,
     )
   throw new Error(formatRefusal(paid, account.address))
-}
-
-/** Creates a client without the library's own limit, because the caller has one. */
-function createClient(account: LocalAccount): x402Client {
-  const client = new x402Client().setSpendControls({ maxAmountPerPayment: false })
-  return registerExactEvmScheme(client, { signer: account })
 }
 
 /** Parses the payment requirements and keeps the one entry that this command can pay. */

@@ -60,10 +60,8 @@ async function pay(assetId: string, options: Options): Promise<void> {
   if (tokenId === null) throw new Error(`"${assetId.slice(0, 80)}" is not a decimal token id, such as 5.`)
   const most = parseDollars(options.max)
   if (most === null) throw new Error('--max is an amount in USDC, such as 0.1.')
-  const [signer, contract] = [
-    parseOptionalAddress('--signer', options.signer),
-    parseOptionalAddress('--contract', options.contract),
-  ]
+  const signer = parseOptionalAddress('--signer', options.signer)
+  const contract = parseOptionalAddress('--contract', options.contract)
   const gateway = parseGateway(options.gateway)
   const account = payerOf(readConfig(process.env).gateway.payerKey, gateway)
 

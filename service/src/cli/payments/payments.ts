@@ -167,14 +167,10 @@ async function report(session: Session, { by, format, ...span }: ReportOptions):
       total.units += units
       total.gas += gas
     }
-    const cells = [...groups, total].map(({ key, payments, units, gas }) => [
-      ...key,
-      String(payments),
-      formatUsdc(units),
-      formatEther(gas),
-    ])
-    printTable(io.out, [...head, 'USDC', 'gas (ETH)'], cells, numeric)
-    return
+    const cells = [...groups, total].map(({ key, payments, units, gas }) => {
+      return [...key, String(payments), formatUsdc(units), formatEther(gas)]
+    })
+    return printTable(io.out, [...head, 'USDC', 'gas (ETH)'], cells, numeric)
   }
   const records = groups.map(({ key, payments, units, gas }) => ({
     ...Object.fromEntries(by.map((dimension, index) => [dimension, key[index] ?? ''])),

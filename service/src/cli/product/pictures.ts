@@ -13,18 +13,14 @@ import type { Session } from '../session/session.ts'
 type PictureSession = { readonly store: Pick<Session['store'], 'pictures'> }
 
 export async function importPicture({ store }: PictureSession, path: string, use: PictureUse): Promise<StoredPicture> {
-  const encoded = await encodePicture(await readPicture(path), use)
+  const bytes = await readBytes(path, maxFileBytes)
+  if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
+  const encoded = await encodePicture(bytes, use)
   if (!encoded.ok)
     throw new CommandError(
       `${basename(path)} is no picture that can be stored: ${encoded.reason}. Give a JPEG, PNG, WebP or AVIF.`,
     )
   return await store.pictures.put(encoded.picture)
-}
-
-async function readPicture(path: string): Promise<Uint8Array> {
-  const bytes = await readBytes(path, maxFileBytes)
-  if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
-  return bytes
 }
 
 /**

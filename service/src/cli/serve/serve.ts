@@ -147,7 +147,7 @@ async function open(config: Config, log: Log) {
       )
     }),
   )
-  lock.serve(await commandRunner({ config, service }))
+  lock.serve(await commandRunner(config, service))
   const rest = opened.move()
   async function close(): Promise<void> {
     await lock.stop()

@@ -84,7 +84,10 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   if (address === null || isElsewhere(address)) return null
   const answer = await challenge(address, 30_000)
   if (answer === 'none') return null
-  if (answer === 'late') throw new Error(silent(address.pid))
+  if (answer === 'late')
+    throw new Error(
+      `The service of process ${address.pid} does not respond. Repeat the command; if no such process runs, remove control.json of the data folder.`,
+    )
   const own = argv.map((word) => word.replace(/^--[\w-]+=/, '')).find(isOwnDescriptor)
   if (own !== undefined)
     throw new Error(`${own} is open in this process, and the running service executes the command: give it a file.`)
@@ -129,9 +132,6 @@ function ended(id: string, argv: readonly string[]): string {
 export function defaultKey(id: string): string {
   return `cli-${id}`
 }
-
-const silent = (pid: number) =>
-  `The service of process ${pid} does not respond. Repeat the command; if no such process runs, remove control.json of the data folder.`
 
 /** Returns the response, or null when the service has ended. A command may be quiet for hours, and `fetch` would end it after five minutes. */
 async function post(address: Address, body: string): Promise<IncomingMessage | null> {
@@ -222,8 +222,12 @@ export async function forwardToService(argv: readonly string[]): Promise<boolean
   const [group = '', ...words] = argv
   const isHelp = words.length === 0 || words.some((word) => ['--help', '-h', 'help'].includes(word))
   if (!serviceGroups.has(group) || isHelp) return false
-  const dataDir = configuredDataDir()
-  if (dataDir === null) return false
+  let dataDir: string
+  try {
+    dataDir = readConfig(process.env).dataDir
+  } catch {
+    return false // the program reports wrong settings
+  }
   const io = terminalIo()
   try {
     const exit = await runInService(dataDir, argv, io)
@@ -234,13 +238,4 @@ export async function forwardToService(argv: readonly string[]): Promise<boolean
     process.exitCode = 1
   }
   return true
-}
-
-/** Returns null for wrong settings, which the program reports. */
-function configuredDataDir(): string | null {
-  try {
-    return readConfig(process.env).dataDir
-  } catch {
-    return null
-  }
 }

@@ -71,7 +71,8 @@ export async function emulateTaps(
   const { store, dataDir, baseUrl, inTurn } = session
   const batch = await getBatch(store, batchId)
   if (!batch.demo) throw new CommandError(`Only tags of demo batches can be emulated; ${batchId} is none.`)
-  const template = layOut(address ?? serviceAddress(baseUrl), batch)
+  const ownAddress = `${baseUrl.replace(/^http:/, 'https:')}/api/verify?picc={picc}&cmac={cmac}` // chips support https only
+  const template = layOut(address ?? ownAddress, batch)
   const path = join(dataDir, 'keys', 'demo-tags.json')
   return inTurn(async () => {
     const counters = await readCounters(path)
@@ -87,11 +88,6 @@ export async function emulateTaps(
     await writePrivateFile(path, JSON.stringify({ ...counters, [name]: tag.counter() }))
     return { uid: toHex(uid), urls, counter: tag.counter() }
   })
-}
-
-/** Returns the default URL of a demo tag. Chips support https only. */
-function serviceAddress(baseUrl: string): string {
-  return `${baseUrl.replace(/^http:/, 'https:')}/api/verify?picc={picc}&cmac={cmac}`
 }
 
 /** Replaces https and host of the URL when the service is on this machine. The MAC covers neither. */

@@ -24,7 +24,7 @@ describe('a command that is cut off', () => {
       return new Promise(() => {})
     }
     const service = { ...world, components: { ...components, writer: { ...components.writer, write } } }
-    lock.serve(await commandRunner({ config: readConfig(settings), service }))
+    lock.serve(await commandRunner(readConfig(settings), service))
     const run = serviceCommandsOf(folder, folder)
     return run(...line).then(
       () => assert.fail('the command ended'),

@@ -126,7 +126,7 @@ describe('the audit trail', () => {
   )
 
   it('is checked no further once the command is interrupted', async () => {
-    const run = await commandRunner({ config: readConfig(world.settings), service: world })
+    const run = await commandRunner(readConfig(world.settings), world)
     const { io, ran } = captureIo(world.settings.DATA_DIR)
     const interrupted = ran(await run(['audit', 'verify'], { ...io, signal: AbortSignal.abort() }))
     assert.deepEqual(interrupted, { exit: 1, out: '', err: 'touchstone: The check was interrupted.' })

@@ -153,7 +153,7 @@ describe('touchstone index rebuild', () => {
         io.err(line)
         if ((lines -= 1) === 0) stop.abort()
       }
-      const run = await commandRunner({ config: readConfig(world.settings), service: world })
+      const run = await commandRunner(readConfig(world.settings), world)
       return ran(await run(argv, { ...io, err, signal: stop.signal }))
     }
 

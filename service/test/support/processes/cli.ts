@@ -49,7 +49,7 @@ export function commandsOf(world: World, change: Partial<World['components']> = 
   return async (...line) => {
     const { io, ran } = captureIo(world.settings.DATA_DIR)
     const service = { ...world, components: { ...world.components, ...change } }
-    runner ??= commandRunner({ config: readConfig(world.settings), service })
+    runner ??= commandRunner(readConfig(world.settings), service)
     return ran(await (await runner)(wordsOf(line), { ...io, ...own }))
   }
 }

@@ -123,7 +123,10 @@ export async function createImporter(session: Session, chain: ImportChain | null
       if (isStop(plan) || asset === undefined || asset.record.state === 0) return plan
       if (asset.metadataHash === plan.row.metadata?.hash) return plan // its text need not be stored
       const former = asset.metadataHash === null ? {} : parseJsonObject(texts.get(asset.metadataHash) ?? '')
-      if (former === null) return refused(unknownText(asset.tokenId))
+      if (former === null)
+        return refused(
+          `The metadata of asset ${asset.tokenId} is not stored here, so that the row cannot be compared: leave its cells from name on empty.`,
+        )
       const changed = changedKeys(former, { ...former, ...parseJsonObject(plan.row.metadata?.body ?? '') })
       return changed.length === 0 ? plan : refused(otherText(changed, asset.tokenId))
     })
@@ -160,11 +163,9 @@ export async function createImporter(session: Session, chain: ImportChain | null
     if ((await batchOf(plan.row.batchId))?.status === 'revoked') return revokedBatch(plan.row.batchId)
     const done: string[] = typeof mints?.tokenOf(plan.name) === 'bigint' ? ['minted'] : []
     if (chain !== null && plan.tokenId !== undefined) {
-      for (const [isWanted, step] of [
-        [wanted.bind, bindTag],
-        [wanted.activate, activateAsset],
-      ] as const) {
-        const end = isWanted ? await step({ ...chain, sent }, plan, plan.tokenId) : null
+      const steps = [...(wanted.bind ? [bindTag] : []), ...(wanted.activate ? [activateAsset] : [])]
+      for (const step of steps) {
+        const end = await step({ ...chain, sent }, plan, plan.tokenId)
         if (typeof end === 'string') done.push(end)
         else if (end !== null) return end
       }
@@ -219,10 +220,6 @@ export async function createImporter(session: Session, chain: ImportChain | null
 }
 
 export type ImportCounts = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
-
-function unknownText(tokenId: bigint): string {
-  return `The metadata of asset ${tokenId} is not stored here, so that the row cannot be compared: leave its cells from name on empty.`
-}
 
 function otherText(columns: readonly string[], tokenId: bigint): string {
   return `Column ${columns.join(', ')}: Asset ${tokenId} has other text on chain, which an import leaves as it is. Change it with touchstone asset metadata ${tokenId}, or correct the row.`
