@@ -23,6 +23,8 @@ export type Area =
  */
 export type CheckFinding = Readonly<{ state: 'ok' | 'warning' | 'wrong'; what: string; remedy?: string; area?: Area }>
 
+export type CheckFindings = CheckFinding | readonly CheckFinding[]
+
 export type Finding = CheckFinding & Readonly<{ area: Area }>
 
 export const ok = (what: string): CheckFinding => ({ state: 'ok', what })
@@ -35,11 +37,10 @@ const checkMs = 15_000
 export async function findingsOf(
   area: Area,
   remedy: string,
-  check: () => Promise<readonly CheckFinding[]>,
+  check: () => Promise<CheckFindings>,
 ): Promise<readonly Finding[]> {
-  const late = () => [wrong(`The check took longer than ${checkMs / 1_000} s.`, remedy)]
-  const parts = await withDeadline(check(), checkMs, { onTimeout: late }).catch((error: unknown) => [
-    wrong(formatError(error), remedy),
-  ])
-  return parts.map((part) => ({ area, ...part }))
+  const late = () => wrong(`The check took longer than ${checkMs / 1_000} s.`, remedy)
+  const failed = (error: unknown) => wrong(formatError(error), remedy)
+  const found = await withDeadline<CheckFindings, CheckFindings>(check(), checkMs, { onTimeout: late }).catch(failed)
+  return [found].flat().map((each) => ({ area, ...each }))
 }

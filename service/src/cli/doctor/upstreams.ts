@@ -15,17 +15,17 @@ import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { findClosedToUs } from '../../lib/private-folder.ts'
 import { isListening } from './port.ts'
-import { type CheckFinding, findingsOf, ok, warning, wrong } from './finding.ts'
+import { type CheckFinding, findingsOf, type CheckFindings, ok, warning, wrong } from './finding.ts'
 import { checkSigningKeys } from './keys.ts'
 
 /** Beyond this the times of payments and tokens are wrong. */
 const mostSkewSeconds = 5
 
 /** `isRunning`: the service of this folder runs, and so has the embedded database. */
-export async function checkDatabase(config: Config, isRunning: boolean): Promise<readonly CheckFinding[]> {
+export async function checkDatabase(config: Config, isRunning: boolean): Promise<CheckFindings> {
   const { databaseUrl } = config.store
   if (databaseUrl === null) {
-    if (isRunning) return [ok('The embedded one; the running service has it.')]
+    if (isRunning) return ok('The embedded one; the running service has it.')
     const keys = await findingsOf('keys', signingRemedy, () => checkSigningKeys(config, null))
     return [...keys, await checkEmbedded(config)]
   }
@@ -41,7 +41,7 @@ export async function checkDatabase(config: Config, isRunning: boolean): Promise
     if (error.cause instanceof UnfitDatabaseError) return wrong(error.cause.what, error.cause.remedy)
     throw error
   })
-  if ('state' in database) return [database]
+  if ('state' in database) return database
   try {
     const missing = await missingMigrations(database, readMigrations())
     const [row] = await database.query<{ now: string; timeout: string }>(
@@ -97,7 +97,7 @@ const closedStatement = `select relname as name from pg_class where relnamespace
   and relname = any($1::text[]) and not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')) order by 1`
 
 /** Lists are read from the first database while the replica is away, so that this is a warning. */
-export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<readonly CheckFinding[]> {
+export async function checkReplica({ store: { databaseUrl, readUrl } }: Config): Promise<CheckFindings> {
   if (databaseUrl === null || readUrl === null) return []
   const { openDatabase } = await import('../../db/database.ts')
   await using opened = new AsyncDisposableStack()
@@ -107,35 +107,32 @@ export async function checkReplica({ store: { databaseUrl, readUrl } }: Config):
   try {
     const replica = await open(readUrl)
     if (primary.dialect === 'citus')
-      return [warning('DATABASE_READ_URL has no effect on a cluster.', 'Remove DATABASE_READ_URL.')]
-    if (await isOneDatabase(primary.query, replica.query)) return [ok('The replica answers.')]
+      return warning('DATABASE_READ_URL has no effect on a cluster.', 'Remove DATABASE_READ_URL.')
+    if (await isOneDatabase(primary.query, replica.query)) return ok('The replica answers.')
   } catch (error) {
-    return [
-      warning(
-        `The replica of DATABASE_READ_URL does not answer: ${reasonOf(error)}.`,
-        'Start it, or correct DATABASE_READ_URL; lists are read from DATABASE_URL meanwhile.',
-      ),
-    ]
+    return warning(
+      `The replica of DATABASE_READ_URL does not answer: ${reasonOf(error)}.`,
+      'Start it, or correct DATABASE_READ_URL; lists are read from DATABASE_URL meanwhile.',
+    )
   }
-  return [wrong(new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')]
+  return wrong(new OtherDatabaseError('DATABASE_READ_URL').message, 'Name a replica of DATABASE_URL.')
 }
 
-export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<readonly CheckFinding[]> {
+export async function checkRedis({ limits: { redisUrl, store } }: Config): Promise<CheckFindings> {
   if (redisUrl === null || store !== 'redis') return []
   const isThere = await isAccepting(redisUrl)
   const remedy = 'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.'
-  if (!isThere) return [wrong('Nothing accepts connections under REDIS_URL.', remedy)]
+  if (!isThere) return wrong('Nothing accepts connections under REDIS_URL.', remedy)
   const { openRedisWindows } = await import('../../http/rate-limit/redis.ts')
   const windows = openRedisWindows(redisUrl)
   try {
     const fault = await windows.ready(3_000)
-    const unusable = (error: unknown, mend: string) => [
-      wrong(`The Redis of REDIS_URL cannot be used: ${reasonOf(error).replace(/\.$/, '')}.`, mend),
-    ]
+    const unusable = (error: unknown, mend: string) =>
+      wrong(`The Redis of REDIS_URL cannot be used: ${reasonOf(error).replace(/\.$/, '')}.`, mend)
     if (fault !== null) return unusable(fault, remedy)
     // A replica, and one that is full, take connections and no count.
     return await windows.consume([{ key: 'doctor', limit: 1, windowMs: 1, count: 0 }], 1).then(
-      () => [ok('It counts limits, with this name and password.')],
+      () => ok('It counts limits, with this name and password.'),
       (error: unknown) =>
         unusable(error, 'Name one in REDIS_URL that takes writes; limits hold for each process alone meanwhile.'),
     )
@@ -145,17 +142,13 @@ export async function checkRedis({ limits: { redisUrl, store } }: Config): Promi
 }
 
 /** Requests are answered without a collector, so that one that is away is a warning. */
-export async function checkCollector({ traces: { endpoint } }: Config): Promise<readonly CheckFinding[]> {
+export async function checkCollector({ traces: { endpoint } }: Config): Promise<CheckFindings> {
   if (endpoint === null) return []
-  const isThere = await isAccepting(endpoint)
-  return [
-    isThere
-      ? ok('The collector accepts connections.')
-      : warning(
-          'Nothing accepts connections under OTEL_EXPORTER_OTLP_ENDPOINT.',
-          'Start the collector, or correct the setting; traces are lost meanwhile.',
-        ),
-  ]
+  if (await isAccepting(endpoint)) return ok('The collector accepts connections.')
+  return warning(
+    'Nothing accepts connections under OTEL_EXPORTER_OTLP_ENDPOINT.',
+    'Start the collector, or correct the setting; traces are lost meanwhile.',
+  )
 }
 
 function isAccepting(url: string): Promise<boolean> {
@@ -164,13 +157,13 @@ function isAccepting(url: string): Promise<boolean> {
   return isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || usualPort), 3_000)
 }
 
-export async function checkChain({ chain }: Config): Promise<readonly CheckFinding[]> {
+export async function checkChain({ chain }: Config): Promise<CheckFindings> {
   const { rpcUrls, contract, trust } = chain
-  if (rpcUrls.length === 0) return [wrong('No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
-  const asked = await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))
-  const isUsable = asked.flat().every(({ state }) => state !== 'wrong')
+  if (rpcUrls.length === 0) return wrong('No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')
+  const asked = (await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))).flat()
+  const isUsable = asked.every(({ state }) => state !== 'wrong')
   return [
-    ...asked.flat(),
+    ...asked,
     ...(isUsable ? await checkReads(chain) : []),
     ...(await findingsOf('chain', 'Correct CHAIN_TRUST, CHAIN_QUORUM or CHAIN_RPC_URLS.', async () => {
       requiredAnswers(chain) // throws where a start would
@@ -215,15 +208,16 @@ async function checkReads({ rpcUrls, contract, blockTag, trust }: Config['chain'
 async function checkProvider(
   url: string,
   { contract, codeHash, maxHeadAgeSeconds, startBlock }: Config['chain'],
-): Promise<readonly CheckFinding[]> {
+): Promise<CheckFindings> {
   const host = endpointHost(url)
   const rpc = createRpcClient({ url, timeoutMs: 5_000 })
   try {
     const id = Number(await rpc('eth_chainId'))
     if (id !== chainId)
-      return [
-        wrong(`${host} serves the chain ${id}, not ${chainId}.`, 'Name a provider of Base Sepolia in CHAIN_RPC_URLS.'),
-      ]
+      return wrong(
+        `${host} serves the chain ${id}, not ${chainId}.`,
+        'Name a provider of Base Sepolia in CHAIN_RPC_URLS.',
+      )
     const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp?: Hex; number?: Hex } | null
     const time = Number(block?.timestamp ?? Number.NaN)
     const age = Date.now() / 1_000 - time
@@ -242,12 +236,10 @@ async function checkProvider(
       ? found
       : [...found, checkCode(host, await rpc('eth_getCode', [contract, 'latest']), codeHash)]
   } catch (error) {
-    return [
-      wrong(
-        `${host} does not answer: ${reasonOf(error)}.`,
-        'Check the URL, its key and the network, or name another provider.',
-      ),
-    ]
+    return wrong(
+      `${host} does not answer: ${reasonOf(error)}.`,
+      'Check the URL, its key and the network, or name another provider.',
+    )
   }
 }
 
