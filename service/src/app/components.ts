@@ -179,12 +179,7 @@ export async function openComponents(
       lock: () => database.hold(locks.indexLeader),
       pollMs: config.index.pollMs,
       confirmations: BigInt(config.index.confirmations),
-      check: {
-        ...config.chain,
-        contract,
-        pages: tokenPages(database),
-        everyMs: config.index.checkSeconds * 1_000,
-      },
+      check: { ...config.chain, contract, pages: tokenPages(database), everyMs: config.index.checkSeconds * 1_000 },
       ...(config.tap.retentionDays > 0 && {
         housekeeping: createTapPruning({ sql: database, days: config.tap.retentionDays }),
       }),

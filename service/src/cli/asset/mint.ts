@@ -10,14 +10,7 @@ import { argument, defineCommand, inSession } from '../session/command.ts'
 import { operatorOf, type RunWork, type Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 
-type Options = WriteFlags &
-  MetadataOptions & {
-    to?: Hex
-    id?: bigint
-    count?: number
-    gtin?: string
-    serial?: string
-  }
+type Options = WriteFlags & MetadataOptions & { to?: Hex; id?: bigint; count?: number; gtin?: string; serial?: string }
 
 export function mintCommand(run: RunWork): Command {
   const command = addMetadataOptions(

@@ -189,12 +189,7 @@ async function assertNoService(config: Config): Promise<void> {
 }
 
 /** `apiKey` is for the playground and the GraphQL host, valid until the next start. */
-type Made = Readonly<{
-  items: readonly WelcomeItem[]
-  apiKey: string
-  rpcUrl: string
-  dataDir: string
-}>
+type Made = Readonly<{ items: readonly WelcomeItem[]; apiKey: string; rpcUrl: string; dataDir: string }>
 
 /** Returns the assignments that make `touchstone` a command of a shell in any folder. */
 function shellSetup(dataDir: string): string {
