@@ -18,17 +18,13 @@ export function readThemes(folder: string | null): readonly BrandTheme[] {
       const mark = readFileSync(path.replace(/\.json$/, '.svg'), 'utf8')
       const face = path.replace(/\.json$/, '.woff2')
       const typeface = existsSync(face) ? new Uint8Array(readFileSync(face)) : null
-      return parseTheme(file.slice(0, -'.json'.length), parseJson(textOf(path)), mark, typeface)
+      const text = decodeUtf8(readFileSync(path))
+      if (text === null) throw new Error('it is not UTF-8: save the file as UTF-8.')
+      return parseTheme(file.slice(0, -'.json'.length), parseJson(text), mark, typeface)
     } catch (error) {
       throw new ConfigError(`THEME_DIR: ${path}: ${error instanceof Error ? error.message : 'it cannot be read'}`)
     }
   })
-}
-
-function textOf(path: string): string {
-  const text = decodeUtf8(readFileSync(path))
-  if (text === null) throw new Error('it is not UTF-8: save the file as UTF-8.')
-  return text
 }
 
 function filesOf(folder: string): string[] {

@@ -123,11 +123,11 @@ async function recycleByTwo(
   const { writer, operations } = chainOf(session)
   const request = { kind: 'recycle', tokenId } as const
   const isDone = key !== undefined && (await operations.find(key)) !== undefined
-  if (isDone) return (await write(session, request, { key, ...(json && { json }) }, change)).exit // from before APPROVALS named recycle
+  if (isDone) return (await write(session, request, { key, json }, change)).exit // from before APPROVALS named recycle
   const subject = tokenId.toString()
   const known = key === undefined ? null : await session.store.approvals.findByKey(key)
   if (known?.subject === subject && known.txHash !== null)
-    return (await write(session, request, { key: operationKeyOf(known.id), ...(json && { json }) }, change)).exit
+    return (await write(session, request, { key: operationKeyOf(known.id), json }, change)).exit
   const simulated = known === null ? await retryChain(session.io, () => writer.simulate(request)) : null
   if (simulated?.ok === false) throw new CommandError(simulated.message)
   return askForApproval(session, { act: 'recycle', subject, requestKey: key ?? null }, json)

@@ -11,7 +11,7 @@ import { argument } from '../session/command.ts'
 import { defaultKey } from '../session/control-client.ts'
 import type { ItemKey } from '../../domain/gs1/serial.ts'
 
-export type WriteFlags = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
+export type WriteFlags = { readonly dryRun?: true; readonly key?: string; readonly json?: true | undefined }
 type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
 
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */

@@ -129,7 +129,7 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
   printTable(io.out, ['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows)
 }
 
-type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true }
+type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true | undefined }
 
 async function setStatus(
   session: Session,
@@ -154,7 +154,7 @@ async function setStatus(
       return true
     })
     // Another operator was faster. What was checked above does not hold for the status that they gave it.
-    if (!isDone) return setStatus(session, id, status, { liftRevocation, ...(json && { json }) })
+    if (!isDone) return setStatus(session, id, status, { liftRevocation, json })
   }
   // The status is in force already. A repeat writes the file that could not be written.
   await store.tagKeys.writeStatus(id).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))

@@ -31,7 +31,7 @@ settings with ChangeFileSettings (file 02, CommMode.Full, key 0). The batch of t
     .option('--json', 'print a JSON object')
     .action((options: Options) => {
       const { batch, macInput, json } = options
-      const template = layOut(requiredAddress(options), { macInput, ...(batch !== undefined && { id: batch }) })
+      const template = layOut(requiredAddress(options), { macInput, id: batch })
       for (const line of format(template, json === true)) print(line)
     })
 }
@@ -51,7 +51,7 @@ function format(template: TagTemplate, asJson: boolean): string[] {
   ]
 }
 
-export type AddressOptions = { readonly url?: string; readonly host?: string; readonly item?: string }
+export type AddressOptions = Readonly<Partial<Record<'url' | 'host' | 'item', string | undefined>>>
 
 export function addAddressOptions(command: Command): Command {
   const url = new Option(
@@ -91,11 +91,7 @@ export function requiredAddress(options: AddressOptions): string {
  */
 export function addressOfItem(options: Pick<AddressOptions, 'url' | 'host'>, item: ItemKey | undefined): string | null {
   const { url, host } = options
-  if (url === undefined)
-    return requiredAddress({
-      ...(host !== undefined && { host }),
-      ...(item !== undefined && { item: `${item.gtin}/${item.serial}` }),
-    })
+  if (url === undefined) return requiredAddress({ host, item: item && `${item.gtin}/${item.serial}` })
   if (item === undefined) return /\{(?:gtin|serial)\}/.test(url) ? null : url
   return url.replaceAll('{gtin}', item.gtin).replaceAll('{serial}', () => encodeSerial(item.serial))
 }
@@ -115,7 +111,10 @@ function itemPath(item: string): string {
  * Lays out the template of a URL, with the hint of its batch where the URL has `{batch}`. Throws the sentence that says why a chip cannot
  * show it.
  */
-export function layOut(address: string, { id, macInput }: { id?: string; macInput: MacInput }): TagTemplate {
+export function layOut(
+  address: string,
+  { id, macInput }: { id?: string | undefined; macInput: MacInput },
+): TagTemplate {
   const hinted = id === undefined ? address.replace('b={batch}&', '') : address.replace('{batch}', batchHint(id))
   if (hinted.includes('{batch}')) throw new CommandError('{batch} stands once in an address, for the --batch given.')
   const made = createTemplate(hinted, macInput)
