@@ -85,14 +85,14 @@ async function verify(
   const newest = signed.at(-1)
   if (newest !== undefined) io.out(`signed heads that agree: ${signed.length}, the newest ${describeHead(newest)}`)
   else {
-    const none = `signed heads that agree: none in ${auditHeadFile(session.dataDir)}.`
+    const none = `signed heads that agree: none in ${auditHeadFile(session.config.dataDir)}.`
     io.out(`${none} Only a head that was kept elsewhere (--head) shows a trail that was cut or written anew.`)
   }
 }
 
 /** Reads the heads that the issuer signed each day. Throws for one that it did not sign. */
-async function signedHeads({ dataDir, store, io }: Session): Promise<readonly SignedHead[]> {
-  const file = auditHeadFile(dataDir)
+async function signedHeads({ config, store, io }: Session): Promise<readonly SignedHead[]> {
+  const file = auditHeadFile(config.dataDir)
   const heads: SignedHead[] = []
   let revoked = 0
   const lines = await readHeads(file)

@@ -83,8 +83,8 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
   return (await write(session, request, options, change)).exit
 }
 
-function demoAccount({ demo }: Session, index: number) {
-  if (!demo) throw new CommandError('--demo-account exists on the local chain of npm start only.')
+function demoAccount({ config }: Session, index: number) {
+  if (!config.demo) throw new CommandError('--demo-account exists on the local chain of npm start only.')
   const account = index < 2 ? undefined : publishedAccounts(index + 1)[index]
   if (account === undefined) throw new CommandError('--demo-account is 2 to 9; 0 and 1 are operator and attester.')
   return account

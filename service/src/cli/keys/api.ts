@@ -153,12 +153,10 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
 /** Forms and cookies under the former key end within an hour. */
 const whenRemoved = 'from the instances, an hour after their last restart or later'
 
-async function rotateKek(
-  { store, io, dataDir, hasPreviousKek }: Session,
-  { json }: { readonly json?: true },
-): Promise<void> {
+async function rotateKek({ store, io, config }: Session, { json }: { json?: true }): Promise<void> {
+  const hasPreviousKek = config.tap.previousKek !== null
   const files = await store.tagKeys.reseal()
-  const file = tagKeyFile(join(dataDir, 'keys'))
+  const file = tagKeyFile(join(config.dataDir, 'keys'))
   if (hasPreviousKek && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
     throw new CommandError(
       `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,

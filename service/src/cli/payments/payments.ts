@@ -206,11 +206,10 @@ payer has taken the deposit back.`,
   })
     .option('--json', 'print a JSON object')
     .action(
-      inSession(run, async ({ io, store, paymentAsset: asset }, { json }: { json?: true }) => {
-        const { channels, balance, unclaimed, uncovered, oldestSeconds } = await channelFigures(store.database, {
-          chainId,
-          asset,
-        })
+      inSession(run, async (session, { json }: { json?: true }) => {
+        const { io, store } = session
+        const figures = await channelFigures(store.database, soldFor(session))
+        const { channels, balance, unclaimed, uncovered, oldestSeconds } = figures
         const money = {
           deposits_usdc: formatUsdc(BigInt(balance)),
           unclaimed_usdc: formatUsdc(BigInt(unclaimed)),
@@ -259,9 +258,11 @@ async function printRecords(
   io.out(']')
 }
 
-function bookOf({ store, paymentAsset }: Session): Book {
-  return createBook(store.database, { chainId, asset: paymentAsset })
+function bookOf(session: Session): Book {
+  return createBook(session.store.database, soldFor(session))
 }
+
+const soldFor = ({ config }: Session) => ({ chainId, asset: config.gateway.asset.address })
 
 const formatUsdc = (units: bigint) => formatFixed(units, 6)
 /** Formats wei as ether, exact to a gwei. */

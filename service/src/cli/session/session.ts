@@ -23,13 +23,9 @@ export type Session = {
   readonly io: CommandIo
   /** A running service executes the command, with the settings of its own process. */
   readonly inService?: true
-  readonly dataDir: string
+  readonly config: Config
   /** URL of the verification host, without a slash at the end. */
   readonly baseUrl: string
-  /** Admits demo batches, software tags and demo accounts. */
-  readonly demo: boolean
-  readonly hasPreviousKek: boolean
-  readonly paymentAsset: Hex
   readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
   readonly chain: Omit<Components, typeof Symbol.asyncDispose> | null
   /** Runs one work at a time, for read-modify-write of the counters of software tags. */
@@ -64,19 +60,11 @@ export function tagHashOf(session: Session): TagHash {
 
 /** Makes the part of a session that is the same for every command. */
 export function sessionBase(
-  { dataDir, demo, gateway, tap }: Config,
+  config: Config,
   baseUrl: string,
-  components: { readonly store: Session['store']; readonly chain: Session['chain'] },
+  components: Pick<Session, 'store' | 'chain'>,
 ): Omit<Session, 'io'> {
-  return {
-    ...components,
-    dataDir,
-    demo,
-    hasPreviousKek: tap.previousKek !== null,
-    paymentAsset: gateway.asset.address,
-    baseUrl,
-    inTurn: createQueue(),
-  }
+  return { ...components, config, baseUrl, inTurn: createQueue() }
 }
 
 /** Runs a command from the command line: in the running service, else in this process. */

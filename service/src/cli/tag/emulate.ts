@@ -65,15 +65,16 @@ async function chooseTag({ store }: Session, { batch, uid }: Options): Promise<{
  * The counter is stored before a URL is returned, so that none is repeated.
  */
 export async function emulateTaps(
-  session: Pick<Session, 'store' | 'dataDir' | 'baseUrl' | 'inTurn'>,
+  session: Pick<Session, 'store' | 'config' | 'baseUrl' | 'inTurn'>,
   { batchId, uid, address, count }: { batchId: string; uid: Uint8Array; address: string | null; count: number },
 ): Promise<{ readonly uid: string; readonly urls: readonly string[]; readonly counter: number }> {
-  const { store, dataDir, baseUrl, inTurn } = session
+  const { store, baseUrl, inTurn } = session
   const batch = await getBatch(store, batchId)
   if (!batch.demo) throw new CommandError(`Only tags of demo batches can be emulated; ${batchId} is none.`)
   const ownAddress = `${baseUrl.replace(/^http:/, 'https:')}/api/verify?picc={picc}&cmac={cmac}` // chips support https only
   const template = layOut(address ?? ownAddress, batch)
-  const path = join(dataDir, 'keys', 'demo-tags.json')
+  const folder = join(session.config.dataDir, 'keys')
+  const path = join(folder, 'demo-tags.json')
   return inTurn(async () => {
     const counters = await readCounters(path)
     const name = `${toHex(uid)}.${batch.epoch}`
@@ -84,7 +85,7 @@ export async function emulateTaps(
     const fileMaster = store.tagKeys.fileMaster(batchId)
     const tag = await createDemoTag({ batch, fileMaster, uid, template, counter: Math.max(counters[name] ?? 0, seen) })
     const urls = Array.from({ length: count }, () => toOpenable(tag.tap(), baseUrl))
-    await makeFolder(join(dataDir, 'keys'))
+    await makeFolder(folder)
     await writePrivateFile(path, JSON.stringify({ ...counters, [name]: tag.counter() }))
     return { uid: toHex(uid), urls, counter: tag.counter() }
   })

@@ -102,7 +102,7 @@ const mostReadings = 3
  * Throws `CommandError` where the folder lacks keys of other batches, before it gets those of a new one. Operators copy its file to verifiers
  * as a whole, and the keys that it lacks would be lost there.
  */
-export async function requireOthersHere({ store, dataDir }: Pick<Session, 'store' | 'dataDir'>): Promise<void> {
+export async function requireOthersHere({ store, config }: Session): Promise<void> {
   let missing: readonly string[] = []
   for (let reading = 0; reading < mostReadings; reading += 1) {
     await store.tagKeys.reload()
@@ -110,7 +110,7 @@ export async function requireOthersHere({ store, dataDir }: Pick<Session, 'store
     if (missing.length === 0) return
   }
   throw new CommandError(
-    `The keys of ${missing.join(', ')} are not in ${tagKeyFile(join(dataDir, 'keys'))}. Copy the file of the service there before you make keys: copied back without them, it would replace them. Revoke batches whose keys are lost.`,
+    `The keys of ${missing.join(', ')} are not in ${tagKeyFile(join(config.dataDir, 'keys'))}. Copy the file of the service there before you make keys: copied back without them, it would replace them. Revoke batches whose keys are lost.`,
   )
 }
 

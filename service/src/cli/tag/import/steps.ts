@@ -54,7 +54,7 @@ const pausesMs = [500, 2_000, 6_000]
 
 /** Creates the importer. `run` imports up to 200 rows and returns their results in order. */
 export async function createImporter(session: Session, chain: ImportChain | null, wanted: Wanted) {
-  const { store, dataDir, io } = session
+  const { store, config, io } = session
   const { tags } = store
   const plan = createPlanner(tags)
   const batchOf = singleFlight(tags.batch, (id) => id)
@@ -64,7 +64,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
       ? null
       : await openMints({
           ...chain,
-          dataDir,
+          dataDir: config.dataDir,
           isRegistered,
           ...(wanted.mint && { to: wanted.to }),
           onSent: () => (sent.mint += 1),

@@ -120,14 +120,14 @@ function formatProgress(state: { written: number; count: number; failed: number;
 }
 
 async function createWriter(session: Session, options: Options, list: ChipList | null) {
-  const { store, dataDir } = session
+  const { store, config } = session
   const { tagKeys, tags } = store
   const { batch: batchId, originality = false } = options
   const batch = await getBatch(store, batchId)
   const shared = list === null ? layOut(requiredAddress(options), batch) : null
   const masters = await getMasters(store, batch)
   const urls = new Map<string, string>()
-  const journal = openChipJournal(dataDir, { batch: batchId, urlOf: (uid) => urls.get(uid) ?? '' })
+  const journal = openChipJournal(config.dataDir, { batch: batchId, urlOf: (uid) => urls.get(uid) ?? '' })
   const authenticate = createAuthenticate({ keys: tagKeys.keys })
   const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, masters)
 
