@@ -10,7 +10,7 @@ import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { registryTypedData } from '../../chain/transactions/typed-data.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
-import { createRpcClient } from '../../chain/rpc/client.ts'
+import { localRpc } from '../../chain/devchain/transact.ts'
 import { putDemoDetails, type DetailsStores } from './details.ts'
 import { demoBatch, type DemoProduct, demoUid, products } from './products.ts'
 import type { Components } from '../../app/components.ts'
@@ -136,11 +136,8 @@ const endOfCentury = 4_102_444_800n
 
 async function tokenOfTag({ rpcUrl, contract }: CatalogueOptions, tagHash: Hex): Promise<bigint> {
   const data = encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash] })
-  const result = (await createRpcClient({ url: rpcUrl, timeoutMs: 30_000 })('eth_call', [
-    { to: contract, data },
-    'latest',
-  ])) as Hex
-  return decodeFunctionResult({ abi, functionName: 'getTokenByTag', data: result })
+  const result = await localRpc(rpcUrl)('eth_call', [{ to: contract, data }, 'latest'])
+  return decodeFunctionResult({ abi, functionName: 'getTokenByTag', data: result as Hex })
 }
 
 function notMade(step: string, why: string): Error {
@@ -148,22 +145,12 @@ function notMade(step: string, why: string): Error {
 }
 
 /** A product of the demonstration. `uid` is of its software tag; null without one. */
-export type DemoItem = {
-  readonly tokenId: bigint
-  readonly state: string
-  readonly name: string
-  readonly gtin: string
-  readonly serial: string
-  readonly uid: Uint8Array | null
-}
+export type DemoItem = Pick<CatalogueItem, 'tokenId' | 'gtin' | 'serial'> &
+  Readonly<{ state: string; name: string; uid: Uint8Array | null }>
 
 export const demoThemes = fileURLToPath(new URL('themes', import.meta.url))
 
-type DemoOptions = {
-  readonly components: Components
-  readonly rpcUrl: string
-  readonly progress: (line: string) => void
-}
+type DemoOptions = Pick<CatalogueOptions, 'rpcUrl' | 'progress'> & Readonly<{ components: Components }>
 
 /** Mints, binds and registers what is missing. A second start changes nothing. */
 export async function openDemoCatalogue({ components, rpcUrl, progress }: DemoOptions): Promise<DemoItem[]> {
