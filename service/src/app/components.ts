@@ -281,8 +281,7 @@ export async function openComponents(
     formerTagHash,
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
-    ...openTickets(config, store.tags),
-    ...openPageSteps(config, store.tags, { writer, operations, transfers: transferReads }),
+    ...openPages(config, store.tags, { writer, operations, transfers: transferReads }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -302,33 +301,20 @@ function openLists({ store: { readUrl: url }, roles }: Config, database: Databas
   })
 }
 
-type RevokedBatches = Pick<StoreComponents['tags'], 'revokedBatches'>
-
-/** Makes the tickets of pages after a tap; undefined where no tap can be verified. */
-function openTickets(
-  { tap }: Config,
-  { revokedBatches }: RevokedBatches,
-): Pick<Components, 'reportTickets' | 'certificateTickets'> {
-  if (tap.kek === null) return { reportTickets: undefined, certificateTickets: undefined }
-  const tickets = { ...tapSecrets(tap), revokedBatches }
-  return {
-    reportTickets: createTapTickets({ ...tickets, purpose: 'difference report' }),
-    certificateTickets: createTapTickets({ ...tickets, purpose: 'certificate' }),
-  }
-}
-
-function openPageSteps(
+/** Makes the tickets of pages after a tap, and the steps of ownership that a page offers. Without TAG_KEK no tap can be verified. */
+function openPages(
   { pages: { ownership }, tap }: Config,
-  { revokedBatches }: RevokedBatches,
+  { revokedBatches }: Pick<StoreComponents['tags'], 'revokedBatches'>,
   deps: SignedWriteDeps,
-): Pick<Components, 'pageClaims' | 'pageTransfers'> {
-  const tickets = { ...tapSecrets(tap), revokedBatches }
+): Pick<Components, 'reportTickets' | 'certificateTickets' | 'pageClaims' | 'pageTransfers'> {
+  const ticketsFor = (purpose: Parameters<typeof createTapTickets>[0]['purpose']) =>
+    createTapTickets({ ...tapSecrets(tap), revokedBatches, purpose })
   return {
-    pageClaims: ownership.has('claim')
-      ? { claims: createItemClaims(deps), tickets: createTapTickets({ ...tickets, purpose: 'claim' }) }
-      : undefined,
+    reportTickets: tap.kek === null ? undefined : ticketsFor('difference report'),
+    certificateTickets: tap.kek === null ? undefined : ticketsFor('certificate'),
+    pageClaims: ownership.has('claim') ? { claims: createItemClaims(deps), tickets: ticketsFor('claim') } : undefined,
     pageTransfers: ownership.has('transfer')
-      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ ...tickets, purpose: 'transfer' }) }
+      ? { steps: createPageTransfers(deps), tickets: ticketsFor('transfer') }
       : undefined,
   }
 }

@@ -25,11 +25,9 @@ const neededBytes = 2 ** 24
 /** The type of a file system in memory (TMPFS_MAGIC of Linux). Its size is a setting of the container, not of a disk. */
 const tmpfsType = 0x01021994
 
-export async function checkFolder({
-  dataDir,
-  store,
-  demo,
-}: Pick<Config, 'dataDir' | 'store' | 'demo'>): Promise<readonly CheckFinding[]> {
+type Place = Pick<Config, 'dataDir' | 'store' | 'demo'>
+
+export async function checkFolder({ dataDir, store, demo }: Place): Promise<readonly CheckFinding[]> {
   const found = await lstat(dataDir).catch(() => null)
   if (found === null) {
     const parent = await nearestParent(dataDir)

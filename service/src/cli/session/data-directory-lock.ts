@@ -100,10 +100,8 @@ const retryMs = 2_000
  * Acquires the data folder of a service. Services with PostgreSQL may share a folder: one of them holds the lock, and when it ends
  * another acquires it, so that commands run as long as any of them lives.
  */
-export async function acquireServiceLock({
-  dataDir,
-  store,
-}: Pick<Config, 'dataDir' | 'store'>): Promise<DataDirectoryLock> {
+export async function acquireServiceLock(config: Pick<Config, 'dataDir' | 'store'>): Promise<DataDirectoryLock> {
+  const { dataDir, store } = config
   if (store.databaseUrl === null) return acquireDataFolder(dataDir)
   const stopping = new AbortController()
   let lock: DataDirectoryLock | undefined
