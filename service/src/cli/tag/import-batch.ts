@@ -107,8 +107,7 @@ were switched to SDM again count from 1: they need a new batch with a higher epo
 Without --master-file the batch gets new random keys, as long as none of its tags was registered or tapped.
 The keys are as in touchstone tag batch import; what no option names stays as it is.`,
     examples: [
-      `touchstone tag batch rekey 2024-cards --master-file issuer.key \
-    --check 'https://cards.example.com/api/verify?picc=…&cmac=…'`,
+      "touchstone tag batch rekey 2024-cards --master-file issuer.key --check 'https://cards.example.com/api/verify?picc=…&cmac=…'",
     ],
   })
     .argument('<id>', 'name of the batch', argument.batchId)

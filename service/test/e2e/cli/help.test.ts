@@ -50,6 +50,7 @@ describe('the help of touchstone', () => {
       assert.deepEqual([exit, err], [0, ''])
       assert.ok(out.includes(`Usage: touchstone ${words.join(' ')}`), out)
       assert.match(out, /Examples?:\n {2}(touchstone|curl) /)
+      assert.doesNotMatch(out, /\S {4,}--\w/, 'a line of an example goes on in a line of its own, after a backslash')
     })
   }
 
