@@ -11,7 +11,7 @@ import { diagnoseTagUrl, type Diagnosis } from '../../tap/provisioning/doctor.ts
 import type { RegisteredTag, RegisteredBatch } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { formatJson } from '../session/output.ts'
+import { assertNotInterrupted, formatJson } from '../session/output.ts'
 import { listUids } from './uids.ts'
 import { formatRefusal } from './verify.ts'
 import { parseTapBytes, parseTapUrl } from '../../tap/parameters.ts'
@@ -52,7 +52,8 @@ type Report = Omit<Diagnosis, 'ok' | 'findings'> & Readonly<{ ok: boolean }> & S
 
 async function examine(session: Session, url: string, uids: readonly Uint8Array[]): Promise<Report> {
   const { store } = session
-  const diagnosis = await diagnoseTagUrl(url, { batches: store.tagKeys.keys.candidates(), uids })
+  const onUid = () => assertNotInterrupted(session.io.signal)
+  const diagnosis = await diagnoseTagUrl(url, { batches: store.tagKeys.keys.candidates(), uids, onUid })
   const batch = diagnosis.batchId === null ? undefined : await store.tags.batch(diagnosis.batchId)
   const stages: Stage[] = [linkStage(session, url), keyStage(session, diagnosis, batch)]
   const uid = diagnosis.uid === null ? null : parseHex(diagnosis.uid)

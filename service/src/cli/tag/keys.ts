@@ -12,7 +12,7 @@ import {
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { assertNotInterrupted, CommandError } from '../session/output.ts'
 import { writeNew } from '../session/files.ts'
 import { listUids } from './uids.ts'
 import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
@@ -62,13 +62,14 @@ async function printKeys({ store, io }: Session, options: Options): Promise<void
   const template = layOut(requiredAddress(options), batch)
   const reveal = options.reveal === true
   const masters = reveal ? await getMasters(store, batch) : {}
-  const rows = await keyRows(uids.map((uid) => ({ batch, uid, template, reveal, masters })))
+  const tags = uids.map((uid) => ({ batch, uid, template, reveal, masters }))
+  const rows = await keyRows(tags, () => assertNotInterrupted(io.signal))
   const text = renderKeyRows(rows, options.format)
   if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)
   await writeNew(file, text)
-  const tags = `${rows.length} ${rows.length === 1 ? 'tag' : 'tags'}`
-  io.out(`${tags} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`)
+  const made = `${rows.length} ${rows.length === 1 ? 'tag' : 'tags'}`
+  io.out(`${made} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`)
 }
 
 /** Returns the batch with its keys. Throws `CommandError` when they are elsewhere or not the newest, or the epoch is another. */

@@ -17,7 +17,7 @@ import type { TagTemplate } from '../../tap/provisioning/template.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { writeNew } from '../session/files.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { assertNotInterrupted, CommandError, formatJson } from '../session/output.ts'
 import { assertNoErrors, readRows, type RowError } from './import/file.ts'
 import { type ImportRow, inColumn } from './import/rows.ts'
 import { getBatch, getMasters } from './keys.ts'
@@ -67,11 +67,10 @@ async function prepare(session: Session, file: string, options: Options): Promis
   const path = resolve(io.cwd, file)
   const chips = await prepareChips(session, path, options)
   const masters = await mastersOf(session, reveal ? chips : [])
-  const rows = await keyRows(
-    chips.map(({ row, batch, template }) => {
-      return { batch, uid: row.uid, template, reveal, masters: masters.get(batch.id) ?? {} }
-    }),
-  )
+  const tags = chips.map(({ row, batch, template }) => {
+    return { batch, uid: row.uid, template, reveal, masters: masters.get(batch.id) ?? {} }
+  })
+  const rows = await keyRows(tags, () => assertNotInterrupted(io.signal))
   const out = resolve(io.cwd, options.out ?? `${path}.prepared.${extensions[format]}`)
   await writeNew(out, renderKeyRows(rows, format))
   if (json === true) return io.out(formatJson({ rows: rows.length, keys: reveal, out }))
@@ -93,15 +92,18 @@ type PreparedChip = { readonly row: ImportRow; readonly batch: BatchKeyRecord; r
 
 /** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
 export async function prepareChips(
-  { store }: Pick<Session, 'store'>,
+  { store, io }: Session,
   path: string,
   options: RowAddress & { readonly batch?: string | undefined },
 ): Promise<PreparedChip[]> {
   requiredAddress(options)
   const chips: PreparedChip[] = []
   const errors: RowError[] = []
-  for (const [index, row] of (await readRows(path, { batch: options.batch })).entries()) {
-    if (index % rowsPerTurn === 0) await setImmediate()
+  for (const [index, row] of (await readRows(path, { batch: options.batch }, io.signal)).entries()) {
+    if (index % rowsPerTurn === 0) {
+      await setImmediate()
+      assertNotInterrupted(io.signal)
+    }
     const batch = await getBatch(store, row.batchId, row.epoch)
     const address = addressOfItem(options, row.item)
     const fail = (reason: string) => errors.push({ line: row.line, reason })

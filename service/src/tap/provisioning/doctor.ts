@@ -28,20 +28,22 @@ export type Diagnosis = Readonly<{
   fileKeyNo: number | null
 }>
 
-/** Diagnoses a URL without network and database. `uids` are UIDs that the operator suspects, for URLs that hide them. */
-export async function diagnoseTagUrl(
-  address: string,
-  { batches, uids = [] }: { batches: readonly TagBatch[]; uids?: readonly Uint8Array[] },
-): Promise<Diagnosis> {
+type Suspects = Readonly<{ batches: readonly TagBatch[]; uids?: readonly Uint8Array[]; onUid?: () => void }>
+
+/**
+ * Diagnoses a URL without network and database. `uids` are UIDs that the operator suspects, for URLs that hide them. The keys of each take
+ * milliseconds; `onUid` is called before them, and may throw.
+ */
+export async function diagnoseTagUrl(address: string, { batches, uids = [], onUid }: Suspects): Promise<Diagnosis> {
   const { findings, readings } = readAddress(address)
-  const metas = await metaSuspects(batches, uids)
+  const metas = await metaSuspects(batches, uids, onUid)
   let opened: TagBatch | null = null
   for (const reading of readings) {
     for (const meta of metas) {
       const plain = await meta.key.ecbDecrypt(reading.picc)
       const block = readPicc(plain)
       if (block.form === 'other') continue
-      const files = await fileSuspects(batches, block.uid === null ? uids : [block.uid])
+      const files = await fileSuspects(batches, block.uid === null ? uids : [block.uid], onUid)
       const match = await bestMatch(reading, meta, files, block)
       if (match !== null) {
         const found = [...findings, ...match.mistakes]
@@ -89,16 +91,25 @@ type Suspect = Readonly<{
   keyNo: number | null
 }>
 
-async function metaSuspects(batches: readonly TagBatch[], uids: readonly Uint8Array[]): Promise<readonly Suspect[]> {
-  const swapped = (await fileSuspects(batches, uids)).filter(({ role }) => role === 'file')
+async function metaSuspects(
+  batches: readonly TagBatch[],
+  uids: readonly Uint8Array[],
+  onUid?: () => void,
+): Promise<readonly Suspect[]> {
+  const swapped = (await fileSuspects(batches, uids, onUid)).filter(({ role }) => role === 'file')
   return [...batches.map(metaOf), ...swapped, ...knownKeys()]
 }
 
 /** Lists every key that could have signed for one of these UIDs. */
-async function fileSuspects(batches: readonly TagBatch[], uids: readonly Uint8Array[]): Promise<readonly Suspect[]> {
+async function fileSuspects(
+  batches: readonly TagBatch[],
+  uids: readonly Uint8Array[],
+  onUid = () => {},
+): Promise<readonly Suspect[]> {
   const suspects: Suspect[] = []
   for (const batch of batches) {
     for (const uid of uids) {
+      onUid()
       for (const scheme of [batch.derivation, ...derivations.filter((other) => other !== batch.derivation)]) {
         const keyNos =
           scheme === 'an10922'

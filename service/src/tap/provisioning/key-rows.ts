@@ -46,10 +46,13 @@ export type Masters = Readonly<{ app?: AesKeyRef | undefined; file?: AesKeyRef |
 const rowsPerTurn = 100
 
 /** Makes the rows of many tags. Throws as `keyRow` does. */
-export async function keyRows(tags: readonly KeyRowOptions[]): Promise<KeyRow[]> {
+export async function keyRows(tags: readonly KeyRowOptions[], onTurn = () => {}): Promise<KeyRow[]> {
   const rows: KeyRow[] = []
   for (const tag of tags) {
-    if (rows.length % rowsPerTurn === 0) await setImmediate()
+    if (rows.length % rowsPerTurn === 0) {
+      await setImmediate()
+      onTurn()
+    }
     rows.push(await keyRow(tag))
   }
   return rows

@@ -271,6 +271,13 @@ describe('touchstone tag doctor', () => {
     assert.match((await run('tag commitments')).out, /: its taps are 502\n[^]*\nFind out which asset carries each/)
   })
 
+  it('ends when it is interrupted while it derives the keys of many UIDs', async () => {
+    const { next } = await boundTag()
+    const interrupted = commandsOf(world, {}, { signal: AbortSignal.abort() })
+    const { exit, out, err } = await interrupted('tag doctor', next(), '--uid', toHex(newUid()))
+    assert.deepEqual([exit, out, err], [1, '', 'touchstone: The command was interrupted. Nothing was changed.'])
+  })
+
   it('names strange keys and a revoked batch', async () => {
     const strange = importedBatch({
       id: 'strange',

@@ -183,6 +183,29 @@ describe('touchstone tag import', () => {
     assert.match(revealed, /^1 chip prepared in .*, keys included: remove it when the tags are made\.$/)
   })
 
+  it('ends when the making of chips is interrupted, while it reads, lays out or derives', async () => {
+    /** A signal that is found aborted by the check of this number, and those after it. */
+    const abortedAt = (check: number) => {
+      let checks = 0
+      return {
+        get aborted() {
+          return ++checks >= check
+        },
+      } as AbortSignal
+    }
+    for (const [line, check] of [
+      ['tag prepare chips.csv --batch b', 1],
+      ['tag prepare chips.csv --batch b', 2],
+      ['tag prepare chips.csv --batch b', 3],
+      [`tag keys --batch b --uid ${chip}`, 1],
+    ] as const) {
+      const ended = await commandsOf(world, {}, { signal: abortedAt(check) })(`${line} --host v.example --out cut.csv`)
+      const said = 'touchstone: The command was interrupted. Nothing was changed.'
+      assert.deepEqual([ended.exit, ended.out, ended.err], [1, '', said], `${line} ${check}`)
+      await assert.rejects(stat(path('cut.csv')), { code: 'ENOENT' })
+    }
+  })
+
   it('does nothing at all for a file that is broken', async () => {
     await write('broken.csv', 'uid,batch', `${uidOf(20)},b`, `"${uidOf(21)},b`)
     const broken = await run('tag import broken.csv')

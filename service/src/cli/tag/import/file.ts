@@ -1,7 +1,7 @@
 /** The CSV file of `tag prepare`, `tag write --from` and `tag import`: one file from blank chips to products (spec §4.4). */
 import { createReadStream } from 'node:fs'
 import { requireFile } from '../../session/files.ts'
-import { CommandError } from '../../session/output.ts'
+import { assertNotInterrupted, CommandError } from '../../session/output.ts'
 import { readCsv } from './csv.ts'
 import { type ImportRow, parseHead, type ParsedRow, parseRow, type RowDefaults } from './rows.ts'
 
@@ -38,12 +38,13 @@ const shownErrors = 20
 export type RowError = { readonly line: number; readonly reason: string }
 
 /** Reads all rows. Throws `CommandError` with the first wrong rows, so that nothing is done for a file that must be corrected. */
-export async function readRows(path: string, defaults: RowDefaults): Promise<ImportRow[]> {
+export async function readRows(path: string, defaults: RowDefaults, signal: AbortSignal): Promise<ImportRow[]> {
   await requireFile(path)
   const rows: ImportRow[] = []
   const errors: RowError[] = []
   const lineOf = new Map<string, number>()
-  for await (const window of readWindows(path, defaults))
+  for await (const window of readWindows(path, defaults)) {
+    assertNotInterrupted(signal)
     for (const parsed of window) {
       if (!parsed.ok) {
         errors.push(parsed)
@@ -60,6 +61,7 @@ export async function readRows(path: string, defaults: RowDefaults): Promise<Imp
       rows.push(row)
       if (rows.length > maxRows) throw new CommandError(`A file has at most ${maxRows} rows: split the file.`)
     }
+  }
   assertNoErrors(path, errors)
   return rows
 }

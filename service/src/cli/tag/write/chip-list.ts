@@ -14,11 +14,12 @@ const columns = ['line', 'uid', 'batch', 'gtin', 'serial', 'counter', 'url'] as 
  * power cut too. Throws `CommandError` with the wrong rows.
  */
 export async function openChipList(
-  { store }: Session,
+  session: Session,
   path: string,
   options: Pick<AddressOptions, 'url' | 'host'> & { readonly batch: string },
 ) {
-  const chips = new Map((await prepareChips({ store }, path, options)).map((chip) => [chip.row.uidText, chip]))
+  const { store } = session
+  const chips = new Map((await prepareChips(session, path, options)).map((chip) => [chip.row.uidText, chip]))
   const done = new Set<string>()
   const report = `${path}.written.csv`
   const lineOf = (uid: string, counter: number) => {
