@@ -1,4 +1,7 @@
-/** Payments are looked at each second, and channels each minute. These are the plans of PostgreSQL over 50,000 sales and 20,000 channels. */
+/**
+ * Payments are looked at each second, and channels each minute. These are the plans of PostgreSQL over 50,000 sales, 20,000 payments that are
+ * not finished, and 20,000 channels.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -43,13 +46,15 @@ describe('plans of payments', { skip: postgres?.skip ?? true }, () => {
     assert.match(ofPayments ?? '', /payment_of_block/)
   })
 
-  it('find the payment that another one is bound to by its key, of a payer with many names', async () => {
+  it('find the payment that another one is bound to, and an unfinished one, by their keys, of a payer with many', async () => {
     const ledger = createPaymentLedger({ query }, { chainId: 84532, asset, holder })
     const unknown: Hex = `0x${'1'.repeat(64)}`
     await Promise.all(
       Array.from({ length: 50 }, () => ledger.find({ payer: asset, nonce: unknown, requestHash: '11' })),
     )
-    assert.match(plans.splice(0).join(), /Index Cond: .*payer = \S+payer\) AND \(id = /)
+    const plan = plans.splice(0).join()
+    assert.match(plan, /Index Cond: .*payer = \S+payer\) AND \(id = /)
+    assert.match(plan, /payment_unfinished.*\n +Index Cond: .*payer = \S+payer\) AND \(request_hash = /)
   })
 
   it('look for the channels of dead processes without compiling the statement', async () => {
@@ -66,8 +71,10 @@ const fill = [
    select 84532, $1, $1, sha256(n::text::bytea), case when hash is null then sha256('') end, case when hash is null then 'voucher' else 'transfer' end,
      'done', '', sha256(''), '', '', 1, 0, now() - n * interval '1 ms', hash, n / 200, hash
    from generate_series(0, 49999) n cross join lateral (select case when n % 50 = 0 then sha256((n / 200)::text::bytea) end as hash) h`,
+  `insert into payment (chain_id, asset, payer, nonce, state, payload, request_hash, proof, from_block, valid_before)
+   select 84532, $1, substr(sha256(n::text::bytea), 1, 20), sha256(''), 'settling', '', sha256(''), '', 1, 0 from generate_series(1, 20000) n`,
   `insert into payment_identifier (chain_id, asset, payer, id, nonce) select chain_id, asset, payer, 'order_0123456789' || pk, nonce from payment
-   where asset = $1`,
+   where asset = $1 and payer = $1`,
   `insert into channel (chain_id, asset, id, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt, balance, claimed,
      withdrawal, read_block, charged, unclaimed_since, holder)
    select 84532, $1, sha256(n::text::bytea), $1, $1, $1, $1, 86400, sha256(''), 100, 0, 0, 1, 7, now(), n % 3 from generate_series(1, 20000) n`,

@@ -51,7 +51,11 @@ const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $13
     order by g.payer, g.id on conflict do nothing returning payer, nonce)`
 const isNamed = `where (payer, nonce) not in (select payer, nonce from given) or (payer, nonce) in (select payer, nonce from named)`
 
-export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder }: PaymentTable) {
+export function intakeStatements({ runOne, runMany, columns, isUndelivered, holder }: PaymentTable) {
+  /** SQL that finds the payments of a payer for a request that brought no proof. `kind` is the condition of an index. */
+  const ofRequest = (kind: string) => `union all select ${columns}, k.n, 3 from k
+    join payment p on ${ofToken} and p.payer = k.payer and p.request_hash = k.request_hash and ${kind} and ${isUndelivered}
+    where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'`
   /** SQL that finds payments by the buyer's name for them, and the one whose proof has answered this payment. */
   const byName = `union all select ${columns}, k.n, 2 from k
     cross join lateral (values (k.identifier), ('${answeredPrefix}' || encode(k.nonce, 'hex'))) m(id)
@@ -73,8 +77,7 @@ export function intakeStatements({ runOne, runMany, columns, isBeingSent, holder
          select distinct on (n) * from (
          select ${columns}, k.n, 1 as rank from k join payment p on ${ofToken} and p.payer = k.payer and p.nonce = k.nonce
            where p.state <> 'open'
-         union all select ${columns}, k.n, 3 from k join payment p on ${ofToken} and p.payer = k.payer and p.request_hash = k.request_hash
-           and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'
+         ${ofRequest('p.undelivered')} ${ofRequest(`p.state = 'settling'`)}
          ${isPresented ? byName : ''}) found order by n, rank`,
         [
           bytes(keys.map(({ requestHash = '' }) => `0x${requestHash}` as const)),

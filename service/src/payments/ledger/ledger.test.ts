@@ -227,6 +227,18 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await store.find(alive))?.undelivered, false)
     })
 
+    it('finds a payment that a process was settling when it ended, and none that one is settling', async () => {
+      const [left, held] = [await settling(opened.ledgerOf(deadProcess)), await settling()]
+      const again = (payment: NewPayment) => store.find({ ...payment, nonce: randomHex(32) })
+      const found = await Promise.all([left, held].map(again))
+      assert.deepEqual(
+        found.map((row) => row && [row.nonce, row.undelivered]),
+        [[left.nonce, true], undefined],
+      )
+      assert.equal((await store.find(held))?.undelivered, false)
+      await store.reject(left, 'authorization_expired')
+    })
+
     it('keeps a mark that was set before the end, and marks no deposit by its end', async () => {
       const [pending, deposit, lost, refused] = [await settling(), await settling(), await settling(), await settling()]
       for (const payment of [deposit, lost]) await opened.change(payment, `kind = 'deposit', channel = nonce`)

@@ -55,11 +55,13 @@ export function createPaymentTable(database: Pick<Database, 'query'>, { chainId,
     run<R>(text, [hexToBytes(payer), hexToBytes(nonce), ...values])
   const runMany = <R>(keys: readonly PaymentKey[], text: string, values: readonly unknown[] = []) =>
     run<R>(text, [bytes(keys.map(({ payer }) => payer)), bytes(keys.map(({ nonce }) => nonce)), ...values])
-  /** SQL for a condition: the process that settled the payment still runs, and has not sent the proof yet. */
-  const isBeingSent = `(p.state = 'done' and p.holder is not null and ${holder.isAlive.replaceAll('holder', 'p.holder')})`
+  /** SQL for a condition: a living process settles the payment, or sends its proof. */
+  const isHeld = `(p.holder is not null and ${holder.isAlive.replaceAll('holder', 'p.holder')})`
+  /** SQL for a condition: the buyer's last answer was no proof, or was not sent. A process that has ended sends none. */
+  const isUndelivered = `(p.state = 'settling' and p.undelivered or (p.state = 'settling' or p.undelivered) and not ${isHeld})`
   const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
     encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
-    p.settlement, p.reason, p.answer, p.channel, p.undelivered and not ${isBeingSent} as undelivered,
+    p.settlement, p.reason, p.answer, p.channel, ${isUndelivered} as undelivered,
     coalesce(p.settled_at > statement_timestamp() - interval '1 hour', false) as "isRecent"`
   const select = async (where: string, values: readonly unknown[]): Promise<PaymentRow[]> => {
     const rows = await run<StoredPayment>(`select ${columns} from payment p where ${ofToken} and ${where}`, values)
@@ -70,7 +72,7 @@ export function createPaymentTable(database: Pick<Database, 'query'>, { chainId,
     const text = `update payment p set ${set} where ${ofKey} and ${where} returning p.pk`
     return (await runOne(key, text, values)).length > 0
   }
-  return { holder, isBeingSent, columns, run, runOne, runMany, select, update }
+  return { holder, isUndelivered, columns, run, runOne, runMany, select, update }
 }
 
 /** Calls that come together share a statement, at most 200 of them. */

@@ -154,6 +154,21 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
     assert.equal((await buySettled(second.url, token, payment)).text, next.text)
   })
 
+  it('killed after the broadcast: the next payment gets the proof although no process has looked for what was left', async () => {
+    await using other = await world.open({}) // it has looked at its start
+    const killed = await startForNow()
+    const payment = await longLived()
+    await world.automine(false)
+    void buy(killed.url, token, payment).catch(() => {})
+    await until(async () => ((await world.rpc('txpool_status')) as { pending: string }).pending !== '0x0')
+    await killed.kill()
+    await until(async () => (await world.store.find(keyOf(payment)))?.undelivered === true) // its session has ended
+    await world.mineAgain()
+    const next = await buySettled(other.url, token, await longLived())
+    assert.deepEqual([next.status, await charged()], [200, price])
+    assert.equal((await buySettled(other.url, token, payment)).text, next.text)
+  })
+
   it('killed between the stored answer and the response: the next payment of its buyer gets the proof, charged once', async () => {
     const first = await startForNow({ diesPaid: true })
     const payment = await longLived()
