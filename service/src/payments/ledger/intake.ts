@@ -58,7 +58,7 @@ export function intakeStatements({ runOne, runMany, columns, isUndelivered, hold
     where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > statement_timestamp() - interval '1 hour'`
   /** SQL that finds payments by the buyer's name for them, and the one whose proof has answered this payment. */
   const byName = `union all select ${columns}, k.n, 2 from k
-    cross join lateral (values (k.identifier), ('${answeredPrefix}' || encode(k.nonce, 'hex'))) m(id)
+    cross join lateral (values (k.identifier), (case when k.request_hash <> '' then '${answeredPrefix}' || encode(k.nonce, 'hex') end)) m(id)
     join payment_identifier i on i.chain_id = $1 and i.asset = $2 and i.payer = k.payer and i.id = m.id
     join payment p on ${ofToken} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
 
