@@ -62,12 +62,10 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     maxItems: maxSimulated,
     weightOf: ({ signature }) => Math.ceil(signature.length / 500),
     concurrency: 4,
-    /** Transfers of one simulation follow each other: one that fails, or a batch that the node refuses, is simulated alone. */
+    isOfOneItem: isAboutRequest,
+    /** Transfers of one simulation follow each other: one that fails is simulated alone. */
     async run(payments) {
-      const found = await simulate(payments).catch((error: unknown) => {
-        if (payments.length === 1 || !isAboutRequest(error)) throw error
-        return []
-      })
+      const found = await simulate(payments)
       if (payments.length === 1) return found
       return Promise.all(
         payments.map(async (payment, n) => (found[n]?.ok ? found[n] : ((await simulate([payment]))[0] as Assessment))),
