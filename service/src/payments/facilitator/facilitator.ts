@@ -17,7 +17,7 @@ export type SettlementReport = {
   readonly sent: 'no' | 'perhaps' | 'reverted' | 'mined'
   readonly paid?: { readonly transaction: Hex; readonly block: BlockId }
   readonly transaction?: Hex
-  readonly rejection?: PaymentErrorCode
+  readonly rejection?: PaymentErrorCode | undefined
   readonly retryAfter?: number
 }
 

@@ -35,8 +35,16 @@ type LocalOptions = {
   readonly missingSeconds?: number | undefined
 }
 
-/** `codeHash` is undefined for an account without code. `calls` are limited to little more gas than the simulation took. */
-type Assessment = { readonly ok: boolean; readonly codeHash: Hex | undefined; readonly calls: readonly Call[] }
+/**
+ * `codeHash` is undefined for an account without code. `wallet`: the code hash of the wallet that pays, or the factory that deploys it. `calls` are
+ * limited to little more gas than the simulation took.
+ */
+type Assessment = {
+  readonly ok: boolean
+  readonly codeHash: Hex | undefined
+  readonly wallet: Hex | undefined
+  readonly calls: readonly Call[]
+}
 
 /** Payments in one simulation. Their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
 const maxSimulated = 30
@@ -75,16 +83,16 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
 
   /** Finds out what each payment would do now. */
   async function simulate(payments: readonly Payment[]): Promise<Assessment[]> {
-    const calls = payments.map((payment) => toCalls(payment, terms))
-    const all = payments.flatMap(({ from }, index) => [
-      { target: from, gasLimit: 0, data: '0x' } as Call,
-      ...(calls[index] ?? []),
+    // The first report of a payment has the code of its account.
+    const groups = payments.map((payment): readonly Call[] => [
+      { target: payment.from, gasLimit: 0, data: '0x' },
+      ...toCalls(payment, terms),
     ])
-    const reports = await simulateBatch(rpc, all)
+    const reports = await simulateBatch(rpc, groups.flat())
     let at = 0
     return payments.map((payment, index) => {
-      const own = reports.slice(at, (at += 1 + (calls[index]?.length ?? 0)))
-      const [account, ...results] = own
+      const [, ...calls] = groups[index] ?? []
+      const [account, ...results] = reports.slice(at, (at += 1 + calls.length))
       const codeHash = account === undefined || noCode.has(account.word) ? undefined : account.word
       const isPlain = codeHash === undefined && results.length === 1
       // A wallet that has code is not deployed again: the attempt would burn its gas.
@@ -92,7 +100,8 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       const found: Assessment = {
         ok: results.at(-1)?.ok === true,
         codeHash,
-        calls: (calls[index] ?? []).slice(skipped).map((call, n) => ({
+        wallet: codeHash ?? parseSignature(payment.signature).factory?.target,
+        calls: calls.slice(skipped).map((call, n) => ({
           ...call,
           gasLimit:
             isPlain && payment.deposit === undefined ? accountGas : withMargin(results[n + skipped]?.gasUsed ?? 0),
@@ -133,7 +142,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       const reason = found.ok ? undefined : await reasonOf(payment, found)
       // The pending block of a node can be behind for a moment.
       if (found.ok || (reason === undefined && (await assess(payment)).ok)) return { ok: true }
-      return { ok: false, error: await buyerError(reason ?? reasonOfWallet(payment, found), chain) }
+      return { ok: false, error: await buyerError(reason ?? reasonOfWallet(found), chain) }
     },
 
     /**
@@ -171,17 +180,18 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     if (followed === 'elsewhere') return { sent: 'perhaps' }
     if (followed !== undefined) return toReport(payment, await followed.outcome)
     const found = assessed.get(payment) ?? (await assess(payment))
-    if (!found.ok) return notSent(await reasonOf(payment, found))
-    const wallet = walletOf(payment, found)
-    const leave = await exposure.enter({ payment, codeHash: wallet })
+    if (!found.ok) return { sent: 'no', rejection: await reasonOf(payment, found) }
+    const leave = await exposure.enter({ payment, codeHash: found.wallet })
     if (typeof leave === 'number')
       return { sent: 'no', rejection: 'payer_blocked', retryAfter: Math.max(1, Math.ceil(leave / 1000)) }
     let ended: Parameters<typeof leave>[0] = 'other'
     try {
       // Another payment of the wallet may have deployed it since, or was expected to and was not sent.
-      const latest = isDeployable(payment) ? ((await simulate([payment]))[0] as Assessment) : found
+      const { factory } = parseSignature(payment.signature)
+      const latest = factory === undefined ? found : ((await simulate([payment]))[0] as Assessment)
       const sent = await sender.submit({ payment, calls: latest.calls })
-      if (sent === 'rejected') return notSent((await reasonOf(payment, latest)) ?? reasonOfWallet(payment, latest))
+      if (sent === 'rejected')
+        return { sent: 'no', rejection: (await reasonOf(payment, latest)) ?? reasonOfWallet(latest) }
       const report = toReport(payment, sent)
       if (report.sent === 'mined') ended = report.paid ? 'paid' : 'other'
       else if (typeof sent === 'object' && (await isOfPayer(payment, sent.block).catch(() => false))) ended = 'failed'
@@ -208,23 +218,9 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
   }
 }
 
-/** Returns the code hash of the wallet that pays, or the factory that deploys it. Undefined: an account pays. */
-function walletOf({ signature }: Payment, { codeHash }: Assessment): Hex | undefined {
-  return codeHash ?? parseSignature(signature).factory?.target
-}
-
-/** Returns whether a payment comes with the factory of its wallet. */
-function isDeployable({ signature }: Payment): boolean {
-  return parseSignature(signature).factory !== undefined
-}
-
 /** A wallet may accept one call and reject the next, such as one with fees. It is refused then. An account gets another try. */
-function reasonOfWallet(payment: Payment, found: Assessment): PaymentErrorCode | undefined {
-  return walletOf(payment, found) && 'payment_rejected'
-}
-
-function notSent(rejection: PaymentErrorCode | undefined): SettlementReport {
-  return { sent: 'no', ...(rejection && { rejection }) }
+function reasonOfWallet({ wallet }: Assessment): PaymentErrorCode | undefined {
+  return wallet && 'payment_rejected'
 }
 
 /** A plain transfer runs the token's code only; its cost depends on which balances are new. */
