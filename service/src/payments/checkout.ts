@@ -10,7 +10,7 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
-  joinedOutcome,
+  createSharedAttempts,
   paymentFailure,
   ledgerMs,
   saysUncharged,
@@ -47,7 +47,7 @@ type CheckoutOptions = PaymentComponents & {
 export function createCheckout(options: CheckoutOptions) {
   const { ledger, chain, facilitator, attest, settlement, terms, count, log, now = Date.now } = options
   const { verifyMs = 5_000 } = options.deadlines ?? {}
-  const underway = new Map<string, { readonly request: CheckoutRequest; readonly outcome: Promise<Attempted> }>()
+  const shared = createSharedAttempts(isSameRequest)
   const seconds = () => BigInt(Math.floor(now() / 1000))
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
@@ -58,7 +58,7 @@ export function createCheckout(options: CheckoutOptions) {
     return attemptUntil(request.until, async () => {
       try {
         if (badSignature !== undefined && !(await isOfWallet(payment))) return paymentFailure(badSignature)
-        return await attempt(request)
+        return await shared.attempt(paymentName(keyOf(request)), request, () => sell(request))
       } catch (fault) {
         if (saysUncharged(fault) && (await isStored(request))) return 'retry'
         throw fault
@@ -81,19 +81,7 @@ export function createCheckout(options: CheckoutOptions) {
     return within(chainMs, unanswered, chain.hasCode(payment.from))
   }
 
-  /** Returns 'retry' when another process is working on this payment, or has just stopped. So it does after another request for it. */
-  async function attempt(request: CheckoutRequest): Promise<Attempted> {
-    const name = paymentName(keyOf(request))
-    const joined = underway.get(name)
-    if (joined !== undefined) {
-      const outcome = await joinedOutcome(joined, request.closed)
-      return isSameRequest(joined.request, request) ? outcome : 'retry'
-    }
-    const outcome = sell(request).finally(() => underway.delete(name))
-    underway.set(name, { request, outcome })
-    return outcome
-  }
-
+  /** Returns 'retry' when another process is working on this payment, or has just stopped. */
   async function sell(request: CheckoutRequest): Promise<Attempted> {
     const { requestHash } = request.order
     const { identifier } = request.presented
@@ -228,7 +216,7 @@ export function createCheckout(options: CheckoutOptions) {
     buy,
     /** Resolves when no checkout is in progress, or after five seconds. The next start reconciles what is settling then. */
     async idle(): Promise<void> {
-      await poll(() => underway.size === 0, { everyMs: 20, timeoutMs: 5_000 })
+      await poll(shared.isIdle, { everyMs: 20, timeoutMs: 5_000 })
     },
   }
 }

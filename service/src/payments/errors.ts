@@ -45,14 +45,27 @@ export type PaymentOutcome =
 /** The outcome of one attempt; `retry` while another process or request is at work on the same payment. */
 export type Attempted = PaymentOutcome | 'retry'
 
-/** An attempt at work, which a request for the same purchase joins. `closed` aborts when the client that began it has disconnected. */
-type Joined = { readonly request: { readonly closed: AbortSignal }; readonly outcome: Promise<Attempted> }
-
-/** Returns the outcome of an attempt for a request that has joined it. It is `retry` where only the client that began it has disconnected. */
-export async function joinedOutcome({ request, outcome }: Joined, closed: AbortSignal): Promise<Attempted> {
-  const ended = await outcome
-  const isLeft = request.closed.aborted && !closed.aborted
-  return isLeft && ended !== 'retry' && ended.kind === 'error' && ended.error === 'settlement_pending' ? 'retry' : ended
+/** Creates attempts that are at work once for each name. A request for the same purchase joins. One for another purchase tries again later. */
+export function createSharedAttempts<Request extends { readonly closed: AbortSignal }>(
+  isSame: (one: Request, other: Request) => boolean,
+) {
+  const underway = new Map<string, { readonly request: Request; readonly outcome: Promise<Attempted> }>()
+  return {
+    isIdle: () => underway.size === 0,
+    async attempt(name: string, request: Request, sell: () => Promise<Attempted>): Promise<Attempted> {
+      const first = underway.get(name)
+      if (first === undefined) {
+        const outcome = sell().finally(() => underway.delete(name))
+        underway.set(name, { request, outcome })
+        return outcome
+      }
+      const ended = await first.outcome
+      const isPending = ended !== 'retry' && ended.kind === 'error' && ended.error === 'settlement_pending'
+      // Only the client that began it has disconnected.
+      const isLeft = isPending && first.request.closed.aborted && !request.closed.aborted
+      return isLeft || !isSame(first.request, request) ? 'retry' : ended
+    },
+  }
 }
 
 export function paymentFailure(error: PaymentErrorCode, receipt?: PaymentReceipt): PaymentOutcome {

@@ -14,7 +14,7 @@ import {
   abandoned,
   attemptUntil,
   chainMs,
-  joinedOutcome,
+  createSharedAttempts,
   paymentFailure,
   GatewayFault,
   ledgerMs,
@@ -56,29 +56,16 @@ type ChannelSalesOptions = {
 
 export function createChannelSales(options: ChannelSalesOptions) {
   const { store, readChannels, chain, ledger, deposits, attest, terms, channels, count } = options
-  const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Attempted> }>()
+  /** A flood of the same voucher makes one proof. */
+  const shared = createSharedAttempts<VoucherRequest>((one, other) => one.order.requestHash === other.order.requestHash)
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
   /** Sells the proof, or answers from the ledger. Throws a GatewayFault. */
   async function buy(request: VoucherRequest): Promise<PaymentOutcome> {
     const badSignature = checkVoucher(request.voucher)
     if (badSignature !== undefined) return paymentFailure(badSignature)
-    return attemptUntil(request.until, () => attempt(request))
-  }
-
-  /** One voucher is at work once in a process, so that a flood of the same one makes one proof. */
-  async function attempt(request: VoucherRequest): Promise<Attempted> {
-    const { nonce } = request.voucher.key
-    const joined = underway.get(nonce)
-    if (joined !== undefined) {
-      const outcome = await joinedOutcome(joined, request.closed)
-      return joined.request.order.requestHash === request.order.requestHash ? outcome : 'retry'
-    }
-    const outcome = sell(request)
-      .catch((fault: unknown) => rethrow(fault, request))
-      .finally(() => underway.delete(nonce))
-    underway.set(nonce, { request, outcome })
-    return outcome
+    const sellOnce = () => sell(request).catch((fault: unknown) => rethrow(fault, request))
+    return attemptUntil(request.until, () => shared.attempt(request.voucher.key.nonce, request, sellOnce))
   }
 
   /** Throws a fault again. It does not say that nothing was charged once the ledger has the voucher or its deposit. */
