@@ -41,26 +41,37 @@ const mostPauseMs = 60_000
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
-/** Counts an event for the metrics, or adds an amount. `units` of the token that were paid, `gas` and `lostGas` in wei. */
-export type Count = (
-  what:
-    | 'offers'
-    | 'settled'
-    | 'pending'
-    | 'reconciled'
-    | 'refused'
-    | 'replayed'
-    | 'faults'
-    | 'deposits'
-    | 'vouchers'
-    | 'units'
-    | 'gas'
-    | 'lostGas',
-  amount?: bigint,
-) => void
+/** Counts for the metrics: sales by outcome, `units` of the token that were paid, `gas` and `lostGas` in wei. */
+export function createCounts() {
+  const counted = {
+    offers: 0,
+    settled: 0,
+    pending: 0,
+    reconciled: 0,
+    refused: 0,
+    replayed: 0,
+    faults: 0,
+    deposits: 0,
+    vouchers: 0,
+    units: 0,
+    gas: 0,
+    lostGas: 0,
+  }
+  return {
+    count: (what: keyof typeof counted, amount = 1n): void => {
+      counted[what] += Number(amount)
+    },
+    figures: () => {
+      const { units, gas, lostGas, ...sales } = counted
+      return { sales, units, gas, lostGas }
+    },
+  }
+}
+
+export type Count = ReturnType<typeof createCounts>['count']
 
 /** Milliseconds: 5 s for the facilitator to verify, and 15 s that a buyer waits for the settlement. */
-export type PaymentDeadlines = {
+type PaymentDeadlines = {
   readonly verifyMs?: number
   readonly settleMs?: number
   /** Time after which the chain is asked about a payment whose transaction is not mined. Default: 20 s. */

@@ -31,11 +31,11 @@ import { createLocalFacilitator } from '../../payments/facilitator/local.ts'
 import { createRemoteFacilitator } from '../../payments/facilitator/remote.ts'
 import type { NonceSlots } from '../../payments/facilitator/slots.ts'
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts'
-import { createPaymentChain, type PaymentChain } from '../../payments/on-chain.ts'
+import { createPaymentChain } from '../../payments/on-chain.ts'
 import { parseOrder } from '../../payments/order.ts'
 import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
-import { createSettlement, type Count, type PaymentDeadlines, type Settlement } from '../../payments/settlement.ts'
+import { createCounts, createSettlement, type PaymentComponents, type Settlement } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
 import { channelTerms, createPaymentRequired, paymentDocument, type PaymentTerms } from '../../payments/x402/terms.ts'
 import {
@@ -88,7 +88,7 @@ export type GatewayOptions = {
   readonly now?: () => number
   /** Interval in which unfinished payments are reconciled. Default: a second. */
   readonly reconcileMs?: number
-  readonly deadlines?: PaymentDeadlines
+  readonly deadlines?: PaymentComponents['deadlines']
   /** Default: 10 s, less than the timeout of the listener, whose answer has no message. */
   readonly bodyTimeoutMs?: number
 }
@@ -128,24 +128,9 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const { terms, verdicts, ledger, rpc, keys, log, now, reconcileMs = 1_000, allowHighPrice = false } = options
   const { retentionDays: paidDays = 3_650 } = options
   await using opened = new AsyncDisposableStack()
-  const counters = {
-    offers: 0,
-    settled: 0,
-    pending: 0,
-    reconciled: 0,
-    refused: 0,
-    replayed: 0,
-    faults: 0,
-    deposits: 0,
-    vouchers: 0,
-  }
-  const amounts = { units: 0, gas: 0, lostGas: 0 }
+  const { count, figures } = createCounts()
   const refused: Record<string, number> = {}
   const balances: Record<string, number> = {}
-  const count: Count = (what, amount = 1n) => {
-    if (what in amounts) amounts[what as keyof typeof amounts] += Number(amount)
-    else counters[what as keyof typeof counters] += Number(amount)
-  }
   const slots: NonceSlots = {
     ...options.slots,
     async mined(slot, found) {
@@ -195,9 +180,8 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
     claim: async () => claims?.pass(),
     check: selfCheck.run,
     metrics: async () => ({
-      sales: counters,
+      ...figures(),
       refused,
-      ...amounts,
       balances,
       channels: through && (await withDeadline(through.store.figures(), figureMs).catch(() => undefined)),
       oldestPendingSeconds: await withDeadline(ledger.oldestPending(), figureMs).catch(() => undefined),
@@ -231,13 +215,11 @@ type Sale = {
   readonly decoded: ReturnType<typeof decodePayment>
 }
 
-type Parts = {
+type Parts = Pick<PaymentComponents, 'chain' | 'count'> & {
   readonly checkout: Checkout
   readonly sales: ChannelSales | undefined
   readonly selfCheck: SelfCheck
-  readonly chain: PaymentChain
   readonly settlement: Settlement
-  readonly count: Count
   readonly refused: Record<string, number>
 }
 
