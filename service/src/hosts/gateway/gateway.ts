@@ -6,7 +6,7 @@ import type { Verdicts } from '../../assets/verdicts.ts'
 import { mostDrained, readBody, type BodyFailure } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
-import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
+import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { runtime } from '../../http/responses.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
@@ -207,13 +207,7 @@ const bodyFailures = {
   aborted: 'invalid_body',
 } as const satisfies Readonly<Record<BodyFailure, PaymentErrorCode>>
 
-/** One request to POST /verify. `client` is its name for the quotas. */
-type Sale = {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly client: string
-  readonly decoded: ReturnType<typeof decodePayment>
-}
+type Decoded = ReturnType<typeof decodePayment>
 
 type Parts = Pick<PaymentComponents, 'chain' | 'count'> & {
   readonly checkout: Checkout
@@ -246,7 +240,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   function route(request: IncomingMessage, response: ServerResponse): void {
     const { path } = parseRequestTarget(request.url ?? '/')
     const method = request.method ?? ''
-    if (path === '/verify') return verifyRoute(request, response, method)
+    if (path === '/verify') return verifyRoute(request, response)
     if (path.startsWith('/payments/')) return statusRoute(request, response, path)
     const read = Object.hasOwn(reads, path) ? reads[path] : undefined
     if (read === undefined) return sendPaymentError(response, 'not_found')
@@ -260,49 +254,46 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     return clientKey(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for'))
   }
 
-  function verifyRoute(request: IncomingMessage, response: ServerResponse, method: string): void {
-    if (method === 'OPTIONS') return sendPreflight(response, 'POST, OPTIONS')
-    if (method !== 'POST') return sendPaymentError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
-    const client = clientOf(request)
-    const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
-    const quota = isPayment(decoded) ? refusals?.exhausted(client) : limiter?.take(client)
-    const sale = { request, response, client, decoded }
-    if (quota instanceof Promise) quota.then((shared) => checkoutRoute(sale, shared)).catch(onFault(response))
-    else checkoutRoute(sale, quota)
+  function verifyRoute(request: IncomingMessage, response: ServerResponse): void {
+    if (request.method === 'OPTIONS') return sendPreflight(response, 'POST, OPTIONS')
+    if (request.method !== 'POST') return sendPaymentError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
+    sell(request, response).catch(onFault(response))
   }
 
-  function checkoutRoute(sale: Sale, quota: Quota | undefined): void {
-    const { response } = sale
+  async function sell(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const client = clientOf(request)
+    const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
+    const quota = await (isPayment(decoded) ? refusals?.exhausted(client) : limiter?.take(client))
     if (response.destroyed) return // the client disconnected while the quota was counted
-    if (quota?.allowed === false) return send(paymentFailure('rate_limited'), quota.resetSeconds)
-    if (!selfCheck.ready()) return send(paymentFailure('not_ready'))
-    answer(sale)
-      .then(
-        (outcome) => {
-          if (outcome.kind === 'error') countError(outcome, sale)
-          send(outcome)
-        },
-        (error: unknown) => send(paymentFailure(toErrorCode(error, requestIdOf(response)))),
-      )
-      .catch(onFault(response))
+    if (quota?.allowed === false) return send(response, paymentFailure('rate_limited'), quota.resetSeconds)
+    if (!selfCheck.ready()) return send(response, paymentFailure('not_ready'))
+    const outcome = await answer(request, response, decoded).catch((error: unknown) =>
+      paymentFailure(toErrorCode(error, requestIdOf(response))),
+    )
+    if (outcome.kind === 'error') countError(outcome, client, decoded)
+    send(response, outcome)
+  }
 
-    function send(outcome: PaymentOutcome, retryAfter?: number): void {
-      if (outcome.kind === 'error' && outcome.error !== 'payment_required')
-        refused[outcome.error] = (refused[outcome.error] ?? 0) + 1
-      onceEnded(response, (isSent) => noteDelivery(outcome, isSent))
-      sendOutcome(response, outcome, required, retryAfter)
-    }
+  function send(response: ServerResponse, outcome: PaymentOutcome, retryAfter?: number): void {
+    if (outcome.kind === 'error' && outcome.error !== 'payment_required')
+      refused[outcome.error] = (refused[outcome.error] ?? 0) + 1
+    onceEnded(response, (isSent) => noteDelivery(outcome, isSent))
+    sendOutcome(response, outcome, required, retryAfter)
   }
 
   /** A payment counts as refused where its client hangs up before it is stored: check and signatures were for nothing. */
-  function countError({ error, isAbandoned }: PaymentOutcome & { kind: 'error' }, { client, decoded }: Sale): void {
+  function countError(
+    { error, isAbandoned }: PaymentOutcome & { kind: 'error' },
+    client: string,
+    decoded: Decoded,
+  ): void {
     if (error === 'payment_required') return count('offers')
     if (errors[error].status >= 500 && isAbandoned === undefined) return
     count('refused')
     if (isPayment(decoded)) void refusals?.take(client)
   }
 
-  async function answer({ request, response, decoded }: Sale): Promise<PaymentOutcome> {
+  async function answer(request: IncomingMessage, response: ServerResponse, decoded: Decoded): Promise<PaymentOutcome> {
     const body = await readBody(request, { ...bodyLimits, timeoutMs: bodyTimeoutMs })
     if (!body.ok) {
       if (!request.complete) response.shouldKeepAlive = false // unread bytes would precede the next request
@@ -378,7 +369,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
 }
 
 /** A payment through a channel is one too, whatever its payload. */
-function isPayment({ kind }: Sale['decoded']): boolean {
+function isPayment({ kind }: Decoded): boolean {
   return kind === 'payment' || kind === 'channel'
 }
 
