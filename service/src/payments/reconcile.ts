@@ -10,7 +10,7 @@ import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Slot, NonceSlots } from './facilitator/slots.ts'
-import { parseReceipt, type Receipt } from './facilitator/tracker.ts'
+import { findReceipt } from './facilitator/tracker.ts'
 import { mostPruned } from './ledger/ledger.ts'
 import type { RecentBlock } from './ledger/rechecks.ts'
 import type { PaymentRow } from './ledger/table.ts'
@@ -119,18 +119,10 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Notes the new block of a transaction that was mined again. Throws where it is still in the removed one: providers disagree. */
   async function moveSlot(slot: Slot, { number, hash: removed }: BlockId): Promise<void> {
-    const receipt = await receiptOf(slot)
+    const receipt = await findReceipt(rpc, slot)
     if (receipt?.block.hash === removed)
       throw new Error(`A receipt is in a block ${number} that another provider does not have.`)
     if (receipt !== undefined) await slots.moved(slot, receipt)
-  }
-
-  async function receiptOf({ hashes }: Slot): Promise<Receipt | undefined> {
-    for (const hash of hashes) {
-      const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
-      if (receipt !== null) return receipt
-    }
-    return undefined
   }
 
   /** One that cannot be read keeps no other one waiting, and no later pass from its other work. */
@@ -150,7 +142,7 @@ export function createReconciler(options: ReconcilerOptions) {
    * again, and be that of another settlement since.
    */
   async function recheckLost(slot: Slot): Promise<void> {
-    const receipt = await receiptOf(slot)
+    const receipt = await findReceipt(rpc, slot)
     if (receipt === undefined || !(await chain.isCanonical(receipt.block))) return
     await slots.mined(slot, receipt)
     await recheckPayments(receipt.block, [])

@@ -138,16 +138,15 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
   async function lookFor(entry: Entry, head: Head): Promise<void> {
     const { movedAt } = entry
     entry.movedAt = 0n // so that the next pass looks again when this one fails
-    for (const hash of entry.slot.hashes.toReversed()) {
-      const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
-      if (receipt === null) continue
-      await slots.mined(entry.slot, receipt).catch(notStored)
-      entries.delete(entry.slot.pk) // not before: what is pending and not followed is adopted
-      entry.resolve(receipt.to === entry.slot.sender ? 'lost' : receipt)
+    const receipt = await findReceipt(rpc, entry.slot)
+    if (receipt === undefined) {
+      entry.since ||= head.timestamp
+      entry.movedAt = movedAt === 0n ? head.number : movedAt
       return
     }
-    entry.since ||= head.timestamp
-    entry.movedAt = movedAt === 0n ? head.number : movedAt
+    await slots.mined(entry.slot, receipt).catch(notStored)
+    entries.delete(entry.slot.pk) // not before: what is pending and not followed is adopted
+    entry.resolve(receipt.to === entry.slot.sender ? 'lost' : receipt)
   }
 
   /**
@@ -218,6 +217,15 @@ export function createTracker({ pauses = defaultPauses, ...options }: TrackerOpt
       for (const { reject } of left) reject(new Error('the gateway is closing'))
     },
   }
+}
+
+/** Returns the receipt of the transaction of this nonce that is in a block. */
+export async function findReceipt(rpc: RpcClient, { hashes }: Pick<Slot, 'hashes'>): Promise<Receipt | undefined> {
+  for (const hash of hashes.toReversed()) {
+    const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
+    if (receipt !== null) return receipt
+  }
+  return undefined
 }
 
 /** Returns null for a transaction that is in no block. Throws for an answer of another shape. */
