@@ -68,8 +68,6 @@ export function createCounts() {
   }
 }
 
-export type Count = ReturnType<typeof createCounts>['count']
-
 /** Milliseconds: 5 s for the facilitator to verify, and 15 s that a buyer waits for the settlement. */
 type PaymentDeadlines = {
   readonly verifyMs?: number
@@ -88,7 +86,7 @@ export type PaymentComponents = {
   readonly chain: PaymentChain
   readonly facilitator: Facilitator
   readonly terms: PaymentTerms
-  readonly count: Count
+  readonly count: ReturnType<typeof createCounts>['count']
   readonly log: Log
   readonly deadlines?: PaymentDeadlines | undefined
 }

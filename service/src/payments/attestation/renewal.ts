@@ -1,16 +1,11 @@
 /** The renewal of a proof that was paid and did not arrive, for a later payment of its buyer (spec §4.8). */
 import { chainMs, ledgerMs, paymentFailure, within, type Attempted, type PaymentOutcome } from '../errors.ts'
-import type { PaymentLedger } from '../ledger/ledger.ts'
-import type { PaymentChain } from '../on-chain.ts'
 import type { Order } from '../order.ts'
+import type { PaymentComponents } from '../settlement.ts'
 import { withPayment, type Attest } from './attest.ts'
 
 type Sold = PaymentOutcome & { readonly kind: 'proof' }
-type Parts = {
-  readonly ledger: Pick<PaymentLedger, 'renew'>
-  readonly chain: Pick<PaymentChain, 'heads'>
-  readonly attest: Attest
-}
+type Parts = Pick<PaymentComponents, 'ledger' | 'chain'> & { readonly attest: Attest }
 
 /**
  * Returns the stored proof where it states what is true now. Else it returns a new one under the same payment, and stores it first, so that

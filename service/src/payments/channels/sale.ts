@@ -25,10 +25,8 @@ import {
   type PaymentOutcome,
 } from '../errors.ts'
 import { nameOfAnswered, nameOfRenewal, type FoundRow } from '../ledger/intake.ts'
-import type { PaymentLedger } from '../ledger/ledger.ts'
-import type { PaymentChain } from '../on-chain.ts'
-import type { Count } from '../settlement.ts'
-import { correctiveHeader, type ChannelTerms, type PaymentTerms } from '../x402/terms.ts'
+import type { PaymentComponents } from '../settlement.ts'
+import { correctiveHeader, type ChannelTerms } from '../x402/terms.ts'
 import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presented.ts'
 import type { ReadChannels } from './state.ts'
 import type { Channel, ChannelStore } from './store.ts'
@@ -41,17 +39,13 @@ const lagMs = 4_000
 export type VoucherRequest = Omit<CheckoutRequest, 'presented'> & { readonly voucher: PresentedVoucher }
 export type ChannelSales = ReturnType<typeof createChannelSales>
 
-type ChannelSalesOptions = {
+type ChannelSalesOptions = Pick<PaymentComponents, 'ledger' | 'chain' | 'terms' | 'count'> & {
   readonly store: ChannelStore
   readonly readChannels: ReadChannels
-  readonly chain: Pick<PaymentChain, 'heads'>
-  readonly ledger: Pick<PaymentLedger, 'find' | 'identify' | 'renew' | 'setUndelivered'>
   /** The checkout of deposits. */
   readonly deposits: Pick<Checkout, 'buy'>
   readonly attest: Attest
-  readonly terms: PaymentTerms
   readonly channels: ChannelTerms
-  readonly count: Count
 }
 
 export function createChannelSales(options: ChannelSalesOptions) {
