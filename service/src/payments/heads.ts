@@ -36,18 +36,12 @@ export function createHeads(rpc: RpcClient, now: () => number = Date.now) {
   let rightAt = -Infinity
 
   const head = shared(headMs, async (): Promise<Head> => {
-    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as Record<
-      'number' | 'timestamp' | 'baseFeePerGas',
-      unknown
-    > & {
-      hash: Hex
-    }
-    const { number, hash, timestamp, baseFeePerGas } = block
+    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as Record<string, unknown> & { hash: Hex }
     return {
-      number: requireQuantity(number),
-      hash,
-      timestamp: requireQuantity(timestamp),
-      baseFee: requireQuantity(baseFeePerGas),
+      number: requireQuantity(block['number']),
+      hash: block.hash,
+      timestamp: requireQuantity(block['timestamp']),
+      baseFee: requireQuantity(block['baseFeePerGas']),
     }
   })
   const tip = shared(tipMs, () => currentTip(rpc, async () => (await head()).baseFee))

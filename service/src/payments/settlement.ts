@@ -189,18 +189,12 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   }
 
   async function attempt(row: Settling): Promise<PaymentOutcome | undefined> {
-    const report = await execute(row)
-    if (report.transaction) await ledger.setTransaction(row.key, report.transaction).catch(notRecorded)
-    return report.paid ? complete(row, report.paid) : decide(row, report)
-  }
-
-  async function execute({ payment, settlement }: Settling): Promise<SettlementReport> {
-    try {
-      return await facilitator.settle(payment, settlement)
-    } catch (error) {
+    const report = await facilitator.settle(row.payment, row.settlement).catch((error: unknown): SettlementReport => {
       log.warn('the facilitator did not settle', { reason: reasonOf(error) })
       return { sent: 'perhaps' }
-    }
+    })
+    if (report.transaction) await ledger.setTransaction(row.key, report.transaction).catch(notRecorded)
+    return report.paid ? complete(row, report.paid) : decide(row, report)
   }
 
   /** Asks the chain, for longer where a transaction was mined. Returns undefined while it has not decided. */
@@ -226,13 +220,11 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     return own.transactions.length > 0 ? { kind: 'spent' } : status
   }
 
-  async function look(row: Settling): Promise<AuthorizationStatus | undefined> {
-    try {
-      return await statusOf(row)
-    } catch (error) {
+  function look(row: Settling): Promise<AuthorizationStatus | undefined> {
+    return statusOf(row).catch((error: unknown) => {
       log.warn('the chain does not show the outcome of a payment', { reason: reasonOf(error) })
       return undefined
-    }
+    })
   }
 
   async function conclude(

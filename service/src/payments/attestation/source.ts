@@ -56,28 +56,17 @@ export async function openKeySource(options: KeySourceOptions, seconds: number):
   const { folder, keyStore = null } = options
   const configured = await configuredKey(options)
   if (configured === null) {
-    const [read, make, place] =
-      keyStore === null
-        ? ([
-            () => readKeyFolder(folder),
-            (at: number, announce?: Announce) => makeKey(folder, at, announce),
-            folder,
-          ] as const)
-        : ([
-            () => readKeyStore(keyStore, seconds),
-            (at: number, announce?: Announce) => storeKey(keyStore, at, announce),
-            'the PKCS#11 token',
-          ] as const)
+    const read = () => (keyStore === null ? readKeyFolder(folder) : readKeyStore(keyStore, seconds))
     let made = await read()
     return {
       own: () => made,
       make: async (at, announce) => {
-        const key = await make(at, announce)
+        const key = await (keyStore === null ? makeKey(folder, at, announce) : storeKey(keyStore, at, announce))
         made = [...made, key]
         return key
       },
       reload: async () => void (made = await read()),
-      place,
+      place: keyStore === null ? folder : 'the PKCS#11 token',
     }
   }
   if (options.isPublicKnowledge(configured.address) && options.demo !== true)

@@ -228,10 +228,7 @@ export function toClaim({ config, charged, signature, balance, claimed }: Channe
   return signature === null || total <= claimed ? null : { config, cumulative: charged, signature, total }
 }
 
-type Row = Record<
-  'id' | 'payer' | 'payerAuthorizer' | 'receiver' | 'receiverAuthorizer' | 'token' | 'salt',
-  Uint8Array
-> &
+type Row = Record<'id' | Exclude<keyof ChannelConfig, 'withdrawDelay'>, Uint8Array> &
   Record<'balance' | 'claimed' | 'withdrawal' | 'charged', string> & {
     readonly withdrawDelay: bigint | number
     readonly block: bigint

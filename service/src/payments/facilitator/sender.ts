@@ -101,14 +101,16 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
       'from' in payment ? [{ payer: payment.from, nonce: payment.nonce }] : [],
     )
     const slot = await slots.assign({ sender, count, members }, (nonce) => sign(account, { ...transaction, nonce }))
-    const validBefore = passed.reduce((latest, { member }) => max(latest, member.payment.validBefore), 0n)
+    const validBefore = passed
+      .map(({ member }) => member.payment.validBefore)
+      .reduce((latest, one) => (one > latest ? one : latest))
     void tracker.track({ slot, validBefore }).then(
       (outcome) => passed.forEach(({ resolve }) => resolve(outcome)),
       (error: unknown) => passed.forEach(({ reject }) => reject(error)),
     )
     // Not sent is not lost: the tracker sends it again.
     void send(slot.raw).catch((error: unknown) =>
-      log.warn('a settlement was not taken', { reason: reasonOfRefusal(error) }),
+      log.warn('a settlement was not taken', { reason: isRefusal(error) ? 'the node refused it' : 'no answer' }),
     )
   }
 
@@ -182,7 +184,6 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
 
   return {
     submit,
-    addresses,
     /** Returns the outcome of a transaction that is followed. */
     find: tracker.find,
     /** Follows the transactions that no living process watches. */
@@ -203,11 +204,3 @@ export function createSender({ rpc: provider, heads, slots, accounts, log, missi
 }
 
 const closing = () => new Error('the gateway is closing')
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
-}
-
-function reasonOfRefusal(error: unknown): string {
-  return isRefusal(error) ? 'the node refused it' : 'no answer'
-}
