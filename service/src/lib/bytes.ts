@@ -33,6 +33,11 @@ export function constantTimeEqual(left: Uint8Array, right: Uint8Array): boolean 
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
+/** Returns whether a key repeats a part, such as zeros, or `0123456789abcdef` four times. One of 16 random bytes does by a chance of 2^-64. */
+export function isPlaceholder(key: Uint8Array): boolean {
+  return [1, 2, 4, 8, 16].some((size) => size < key.length && key.every((byte, index) => byte === key[index % size]))
+}
+
 /**
  * Returns the body of another service as UTF-8, or null when it has more than `maxBytes`. Its connection is closed then. A declared length
  * is not trusted. Throws what the transport throws.

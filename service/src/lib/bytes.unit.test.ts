@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { constantTimeEqual, decodePercent, parseHex } from './bytes.ts'
+import { constantTimeEqual, decodePercent, isPlaceholder, parseHex } from './bytes.ts'
 
 describe('percent-encoding', () => {
   it('is decoded once, and null where it is broken', () => {
@@ -39,5 +39,22 @@ describe('equality in constant time', () => {
     assert.ok(constantTimeEqual(Uint8Array.of(1, 2), Uint8Array.of(1, 2)))
     assert.equal(constantTimeEqual(Uint8Array.of(1, 2), Uint8Array.of(1, 3)), false)
     assert.equal(constantTimeEqual(Uint8Array.of(1, 2), Uint8Array.of(1)), false)
+  })
+})
+
+describe('a key', () => {
+  it('is a placeholder where it repeats a part', () => {
+    for (const [part, times] of [
+      ['00', 16],
+      ['ff', 64],
+      ['dead', 16],
+      ['deadbeef', 8],
+      ['0123456789abcdef', 4],
+      ['00112233445566778899aabbccddeeff', 2],
+      ['00', 33],
+    ] as const)
+      assert.ok(isPlaceholder(parseHex(part.repeat(times)) ?? assert.fail()), part)
+    for (const key of [`${'00'.repeat(31)}01`, `01${'00'.repeat(31)}`, '2b7e151628aed2a6abf7158809cf4f3c'])
+      assert.ok(!isPlaceholder(parseHex(key) ?? assert.fail()), key)
   })
 })

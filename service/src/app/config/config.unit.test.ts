@@ -301,7 +301,7 @@ describe('the configuration', () => {
     const [direct, inFiles]: Record<string, string>[] = [{ ...collector }, { ...collector }]
     assert.ok(direct && inFiles)
     for (const [index, [name]] of secrets.entries()) {
-      const text = texts[name] ?? (index + 16).toString(16).repeat(32)
+      const text = texts[name] ?? `${(index + 16).toString(16).repeat(31)}01`
       const path = join(folder, name)
       writeFileSync(path, `${text}${index % 2 === 0 ? '\n' : ''}`)
       direct[name] = text
@@ -325,6 +325,22 @@ describe('the configuration', () => {
       (error: Error) => error.message.includes('TAG_KEK') && !error.message.includes('hunter2'),
     )
     assert.equal(readConfig({ BASE_URL_FILE: TAG_KEK_FILE }).hosts.verification.url, null)
+  })
+
+  it('takes no placeholder for a key that seals or hides, but opens what one has sealed', () => {
+    const [zeros, example] = ['00'.repeat(32), '0123456789abcdef'.repeat(4)]
+    for (const key of [zeros, example, `0x${zeros}`])
+      for (const [name, bytes] of [
+        ['TAG_KEK', 32],
+        ['STATION_KEK', 32],
+        ['TAG_PEPPER', '16 to 64'],
+      ] as const)
+        refuses(
+          { [name]: key },
+          `${name} must be ${bytes} random bytes in hex (openssl rand -hex 32), or empty; found something else.`,
+        )
+    const { tap, backupKey } = readConfig({ TAG_KEK_PREVIOUS: zeros, TAG_PEPPER_PREVIOUS: zeros, BACKUP_KEY: zeros })
+    for (const key of [tap.previousKek, tap.previousPepper, backupKey]) assert.deepEqual(key, new Uint8Array(32))
   })
 
   it('is read: code names each place of a setting', () => {

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Hex } from '@touchstone/verdict'
 import { parseAddress } from '../../domain/address.ts'
-import { decodePercent } from '../../lib/bytes.ts'
+import { decodePercent, isPlaceholder } from '../../lib/bytes.ts'
 import { parseServers } from '../../db/postgres/server-list.ts'
 import { createTrust } from '../../http/client-ip.ts'
 
@@ -98,6 +98,19 @@ export function hexBytes(least: number, most: number): Parser<Uint8Array> {
   return mapped(pattern(digits, `${least === most ? least : `${least} to ${most}`} bytes in hex`), (text) =>
     Uint8Array.from(Buffer.from(digits.exec(text)?.[1] ?? '', 'hex')),
   )
+}
+
+/** Accepts bytes as `hexBytes` does, but no placeholder. */
+export function secretBytes(least: number, most: number): Parser<Uint8Array> {
+  const inner = hexBytes(least, most)
+  return {
+    ...inner,
+    want: `${inner.want.replace('bytes', 'random bytes')} (openssl rand -hex 32)`,
+    parse: (text) => {
+      const key = inner.parse(text)
+      return key === undefined || isPlaceholder(key) ? undefined : key
+    },
+  }
 }
 
 export const serverUrl = textThat('a URL (postgres, postgresql)', (text) => isUrl(text, ['postgres', 'postgresql']))

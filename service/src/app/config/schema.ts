@@ -26,6 +26,7 @@ import {
   origins,
   pattern,
   processes,
+  secretBytes,
   serverUrl,
   someOf,
   toggle,
@@ -148,16 +149,16 @@ export const configSchema = z.object({
     ),
   }),
   tap: z.object({
-    kek: secret('TAG_KEK', optional(hexBytes(32, 32))).describe(
+    kek: secret('TAG_KEK', optional(secretBytes(32, 32))).describe(
       'Key that seals the tag key files; without it no tap is verified (503). Make one with: openssl rand -hex 32.',
     ),
     previousKek: secret('TAG_KEK_PREVIOUS', optional(hexBytes(32, 32))).describe(
       'Former TAG_KEK, which opens key files until touchstone key rotate-kek has sealed them again, and whose tap cookies and forms are accepted; empty: none.',
     ),
-    stationKek: secret('STATION_KEK', optional(hexBytes(32, 32))).describe(
+    stationKek: secret('STATION_KEK', optional(secretBytes(32, 32))).describe(
       'Key that seals station.keys, the application keys of tag batches, where chips are written; never on a verifier. Make one with: openssl rand -hex 32.',
     ),
-    pepper: secret('TAG_PEPPER', optional(hexBytes(16, 64))).describe(
+    pepper: secret('TAG_PEPPER', optional(secretBytes(16, 64))).describe(
       'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
     ),
     previousPepper: secret('TAG_PEPPER_PREVIOUS', optional(hexBytes(16, 64))).describe(

@@ -11,6 +11,7 @@ import { type BareSession, type RunBare, withDatabase } from '../session/session
 import { CommandError, formatJson } from '../session/output.ts'
 import { dumpDatabase } from '../../db/backup.ts'
 import { chainId } from '../../domain/chain.ts'
+import { isPlaceholder } from '../../lib/bytes.ts'
 import { fileFault } from '../../lib/sealed/file.ts'
 import { programVersion } from '../../lib/version.ts'
 import { issuerKeyFile } from '../../passport/signing/issuer.ts'
@@ -44,6 +45,11 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   const key = backupKeyOf(config)
   if (key === null)
     throw new CommandError('A backup is sealed under a key: set BACKUP_KEY. Make one with: openssl rand -hex 32')
+  // It still opens a backup that was made under it.
+  if (isPlaceholder(key.keys[0]))
+    throw new CommandError(
+      'BACKUP_KEY is no random key: everybody could open the backup. Make one with: openssl rand -hex 32',
+    )
   if (session.running === null) await assertDataFolder(config)
   const files = new Set<string>()
   const counts = await withDatabase(session, (database) =>

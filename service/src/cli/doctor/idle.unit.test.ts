@@ -31,7 +31,7 @@ describe('settings without effect', () => {
     [
       { TAG_PEPPER_PREVIOUS: key, TAG_COMMITMENT: 'keccak-uid' },
       'TAG_PEPPER_PREVIOUS',
-      { TAG_PEPPER: '35'.repeat(32), TAG_PEPPER_PREVIOUS: key },
+      { TAG_PEPPER: '35'.repeat(31) + '01', TAG_PEPPER_PREVIOUS: key },
     ],
     [{ REDIS_URL: 'redis://127.0.0.1', RATE_LIMIT_STORE: 'process' }, 'REDIS_URL', { REDIS_URL: 'redis://127.0.0.1' }],
   ] satisfies [Record<string, string>, string, Record<string, string>][])

@@ -16,7 +16,7 @@ describe('touchstone doctor', () => {
   it('misses TAG_PEPPER where tags are bound or looked up under it', async () => {
     assert.equal(await missesPepper({}), true)
     assert.equal(await missesPepper({ ONLY: 'graphql' }), true)
-    assert.equal(await missesPepper({ TAG_PEPPER: 'ab'.repeat(32) }), false)
+    assert.equal(await missesPepper({ TAG_PEPPER: 'ab'.repeat(31) + '01' }), false)
   })
 
   it('misses no TAG_PEPPER where none is used', async () => {

@@ -16,7 +16,7 @@ import { noChain } from '../../support/processes/env.ts'
 
 /** Returns the one sentence with which a command ends that is not done. */
 async function refusal(line: string, cwd: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
-  const settings = { ...freePorts, BACKUP_KEY: '5a'.repeat(32), ...env }
+  const settings = { ...freePorts, BACKUP_KEY: '5a'.repeat(31) + '01', ...env }
   const { exit, out, err } = await touchstone(line.split(' '), settings, cwd).ended
   assert.deepEqual([exit, out], [1, ''], err)
   assert.match(err, /^touchstone: [^\n]+\n$/)

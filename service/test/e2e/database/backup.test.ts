@@ -248,7 +248,7 @@ describe('a backup', { skip: noPostgres }, () => {
         assert.ok(!err.includes('\n'))
       }
     assert.match((await place.run('restore', join(place.folder, 'none'))).err, /There is no file .*none\.$/)
-    const other = { ...place.settings, TAG_KEK: 'ab'.repeat(32) }
+    const other = { ...place.settings, TAG_KEK: 'ab'.repeat(31) + '01' }
     assert.match(
       (await bareCommandsOf(other)('restore', file)).err,
       /does not open with TAG_KEK: set TAG_KEK as it was/,
@@ -265,7 +265,7 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.ok(place.database)
     await migrate(place.database)
     const kept = join(place.folder, 'kept')
-    const holder = bareCommandsOf({ ...place.settings, BACKUP_KEY: '5e'.repeat(32) })
+    const holder = bareCommandsOf({ ...place.settings, BACKUP_KEY: '5e'.repeat(31) + '01' })
     const made = await holder('backup', kept)
     assert.equal(made.exit, 0, made.err)
     assert.match(made.err, /sealed under BACKUP_KEY: keep that key elsewhere/)
@@ -278,7 +278,10 @@ describe('a backup', { skip: noPostgres }, () => {
       (await holder('backup', 'verify', file)).err,
       /does not open with BACKUP_KEY: it was sealed under TAG_KEK/,
     )
-    const rotated = { ...full.world.settings, TAG_KEK: 'cd'.repeat(32), TAG_KEK_PREVIOUS: full.world.settings.TAG_KEK }
+    const open = await bareCommandsOf({ ...place.settings, BACKUP_KEY: '00'.repeat(32) })('backup', `${kept}-open`)
+    assert.match(open.err, /BACKUP_KEY is no random key/)
+    const { settings } = full.world
+    const rotated = { ...settings, TAG_KEK: 'cd'.repeat(31) + '01', TAG_KEK_PREVIOUS: settings.TAG_KEK }
     assert.equal((await bareCommandsOf(rotated)('backup', 'verify', file)).exit, 0)
   })
 

@@ -91,7 +91,7 @@ describe('an embedded database on a full disk', { skip }, () => {
     writeFileSync(join(data, 'keys/large.json'), randomBytes(3_000_000))
     fill(1_000_000)
     const path = join(disk, 'new.backup')
-    const { exit, err } = await touchstone(['backup', path], { DATA_DIR: data, TAG_KEK: '11'.repeat(32) }).ended
+    const { exit, err } = await touchstone(['backup', path], { DATA_DIR: data, TAG_KEK: '11'.repeat(31) + '01' }).ended
     const sentence = `${path} cannot be written: the disk of ${disk} is full. Free space on it, then run this again; what was there before is intact.`
     assert.deepEqual([exit, err.trim()], [1, `touchstone: ${sentence}`])
     assert.deepEqual(

@@ -227,7 +227,7 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
     assert.match(await ask(world.url), /"verified":true/)
     const kept = await auditHead(database)
     const backup = join(folder, 'touchstone.backup')
-    const env = { BACKUP_KEY: '5e'.repeat(32) }
+    const env = { BACKUP_KEY: '5e'.repeat(31) + '01' }
     const made = await touchstone(['backup', backup], { ...world.settings, ...env }).ended
     assert.equal(made.exit, 0, made.err)
     for (let entries = 0; entries < 3; entries += 1) await appendAudit(database, '{}')

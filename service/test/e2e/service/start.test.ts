@@ -21,7 +21,7 @@ describe('touchstone serve starts', { skip: noPostgres }, () => {
     it(`${words}: PostgreSQL that restarts meanwhile is waited for, and a storm of SIGHUP ends nothing`, async () => {
       const port = await freePort()
       const env = { ...freePorts, DATA_DIR: dataDir, DATABASE_URL: atPort(database.url, port), ONLY: 'verification' }
-      const secrets = { TAG_KEK: '6b'.repeat(32), TAG_PEPPER: '70'.repeat(32) }
+      const secrets = { TAG_KEK: '6b'.repeat(31) + '01', TAG_PEPPER: '70'.repeat(31) + '02' }
       const service = touchstone(words.split(' '), { ...env, ...noChain, ...secrets })
       try {
         await untilSaid(service, 'PostgreSQL does not answer yet')
