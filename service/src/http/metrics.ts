@@ -105,7 +105,7 @@ export function metricsListener({ scrape, onFault }: MetricsSource): RequestList
     const { path } = parseRequestTarget(request.url ?? '')
     if (path !== '/metrics') return sendError(response, 404, 'The metrics are at /metrics.')
     if (request.method !== 'GET' && request.method !== 'HEAD')
-      return sendError(response, 405, 'This route answers GET, HEAD.')
+      return sendError(response, 405, 'This route answers GET, HEAD.', { Allow: 'GET, HEAD' })
     scrapeOnce(prefersOpenMetrics(request.headers.accept ?? null)).then(
       ({ text, contentType }) => {
         const headers = { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) }

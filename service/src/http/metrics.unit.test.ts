@@ -119,7 +119,7 @@ describe('GET /metrics', () => {
   it('answers nothing else', async () => {
     const other = await fetch(`${url}/`)
     const post = await fetch(`${url}/metrics`, { method: 'POST', body: 'x' })
-    assert.deepEqual([other.status, post.status], [404, 405])
+    assert.deepEqual([other.status, post.status, post.headers.get('allow')], [404, 405, 'GET, HEAD'])
     await Promise.all([other.text(), post.text()])
   })
 })

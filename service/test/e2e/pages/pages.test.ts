@@ -246,6 +246,8 @@ describe('the paths of the pages', () => {
     const { location, vary, 'cache-control': cache } = Object.fromEntries(sent.headers)
     assert.deepEqual([sent.status, location, vary, cache], [303, `/tap?${query}`, 'Accept', 'no-store'])
     assert.equal(await usesOf(query), 0, 'the way to the page uses nothing up')
+    const head = async () => (await fetch(`${world.url}/tap?${query}`, { method: 'HEAD' })).status
+    assert.deepEqual([await head(), await usesOf(query)], [200, 0], 'HEAD has the status of the GET')
     const page = await fetch(link, { headers: browser })
     const text = await page.text()
     assert.deepEqual([page.status, headingOf(text)], [200, 'Genuine chip'])

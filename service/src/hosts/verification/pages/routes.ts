@@ -1,7 +1,7 @@
 /**
  * The pages for people (spec §4.5, §4.6): `/`, `/01/{gtin}/21/{serial}`, `/01/{gtin}`, `/token/{tokenId}`, their steps and assets. The server
- * verifies a tap in the address, so that the page is complete without script; HEAD, OPTIONS and prefetches consume none. An item without
- * a GTIN has its link, and so its tag, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
+ * verifies a tap in the address, so that the page is complete without script. HEAD judges a tap and consumes none; OPTIONS and prefetches do
+ * neither. An item without a GTIN has its link, and so its tag, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
  */
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
@@ -89,8 +89,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   async function answer(c: Context<Env>): Promise<Response> {
     const query = rawQuery(c)
     const parameters = parseRawQuery(query)
-    // HEAD answers like a GET without a tap: it must not consume one.
-    const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
+    const hasTap = isRead(c.req.method) && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
     const quota = await helpers.consume(c, hasTap ? site.tapLimiter : site.limiter)
     const context = contextOf(parameters, c.req.header('accept-language'))
     const link = c.req.path.startsWith('/01/')
@@ -111,8 +110,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const { code, status } = helpers.faultOf(error, visit.c)
     const tap = error instanceof UnresolvedTap ? 'kept' : fate
     const response = noticeOf(visit, status, faultNotice(code, tap))
-    for (const cookie of tapCookiesOfFault(error)) response.headers.append('Set-Cookie', cookie)
-    return response
+    return withCookies(visit, response, tapCookiesOfFault(error))
   }
 
   async function targetResponse(visit: Visit): Promise<Response> {
@@ -159,12 +157,12 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       ...parseTapParameters(visit.query),
       ...getTapTokens(header),
       country: helpers.countryOf(visit.c),
+      consume: visit.c.req.method !== 'HEAD',
     })
     const response = await outcomeResponse(visit, target, outcome).catch((error: unknown) =>
       faultResponse(visit, error, fateOf(outcome)),
     )
-    for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
-    return response
+    return withCookies(visit, response, tapCookies(outcome))
   }
 
   async function outcomeResponse(visit: Visit, target: ItemTarget | TapTarget, outcome: TapOutcome): Promise<Response> {
@@ -240,6 +238,12 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
 function noticeOf({ c, context, headers }: Visit, status: number, notice: Notice): Response {
   return noticeResponse(context, c.req.path, { status, notice }, headers)
+}
+
+/** Adds the cookies of a tap. HEAD has consumed none, and so gets none. */
+function withCookies({ c }: Visit, response: Response, cookies: readonly string[]): Response {
+  for (const cookie of c.req.method === 'HEAD' ? [] : cookies) response.headers.append('Set-Cookie', cookie)
+  return response
 }
 
 /** Returns what became of a tap. A genuine one counts, and stays good for another try. */
