@@ -3,9 +3,9 @@ import { base58 } from '@scure/base'
 import type { IssuerKey } from './signing/issuer-keys.ts'
 import { linksetType } from './linkset.ts'
 
-/** Returns `did:web:{host}`; a port is part of the name, its colon percent-encoded. */
+/** Returns `did:web:{host}`. A port is part of the name, its colon percent-encoded, as are brackets and colons of an IPv6 address. */
 export function didOf(baseUrl: string): string {
-  return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`
+  return `did:web:${encodeURIComponent(new URL(baseUrl).host)}`
 }
 
 /** Returns the id of a verification method, as signatures name it. */

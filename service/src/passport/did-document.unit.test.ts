@@ -12,6 +12,7 @@ describe('the DID document', () => {
   it('is of did:web and encodes a port', () => {
     assert.equal(didOf(baseUrl), did)
     assert.equal(didOf('http://127.0.0.1:8080'), 'did:web:127.0.0.1%3A8080')
+    assert.equal(didOf('http://[::1]:8080'), 'did:web:%5B%3A%3A1%5D%3A8080')
   })
 
   it('asserts nothing while signing is off, and names the resolver', () => {
