@@ -124,6 +124,7 @@ async function spread(session: BareSession, database: Database, shards: number |
   await apply(database, readMigrations(), io)
   const done = await distribute(database, {
     ...(shards !== undefined && { shards }),
+    signal: io.signal,
     onTable: (table, { rows, milliseconds }) =>
       io.out(`${table.padEnd(18)} ${String(rows).padStart(12)} rows ${milliseconds.toFixed(0).padStart(8)} ms`),
   })

@@ -88,6 +88,8 @@ export type DistributeOptions = Readonly<{
   /** Shards of each table; the default is four for each node that holds shards. */
   shards?: number
   onTable?: (table: string, at: Readonly<{ rows: bigint; milliseconds: number }>) => void
+  /** Ends the run when it aborts. The table of that moment stays as it was. */
+  signal?: AbortSignal | undefined
 }>
 
 /** `tables` are those that are distributed; `shards` is null for a copy on every node. `missing` are yet to be distributed. */
@@ -130,8 +132,14 @@ const tablesStatement = `select logicalrelid::text as name,
     case when partmethod = 'h' then (select count(*)::int from pg_dist_shard s where s.logicalrelid = p.logicalrelid) end as shards
   from pg_dist_partition p where partmethod = 'h' or (partmethod = 'n' and repmodel = 't') order by 1`
 
-/** Distributes what is not distributed yet, and returns the names of those tables. Throws one sentence where that is not possible. */
-export async function distribute(database: Database, { shards, onTable }: DistributeOptions = {}): Promise<string[]> {
+/**
+ * Distributes what is not distributed yet, and returns the names of those tables. Throws one sentence where that is not possible, or the
+ * signal aborts.
+ */
+export async function distribute(
+  database: Database,
+  { shards, onTable, signal }: DistributeOptions = {},
+): Promise<string[]> {
   const cluster = await readCluster(database)
   if (cluster === null || cluster.nodes === 0)
     throw new Error('The cluster has no node for shards: add workers with citus_add_node, then repeat the command.')
@@ -139,7 +147,10 @@ export async function distribute(database: Database, { shards, onTable }: Distri
   const done: string[] = []
   for (const distribution of distributions) {
     const began = performance.now()
-    const rows = await distributeOne(database, distribution, count)
+    const rows = await distributeOne(database, distribution, { shards: count, signal }).catch((error: unknown) => {
+      if (signal?.aborted !== true) throw error
+      throw new Error(`The command was interrupted before ${distribution.table}. Repeat it to go on.`, { cause: error })
+    })
     if (rows === null) continue
     done.push(distribution.table)
     onTable?.(distribution.table, { rows, milliseconds: performance.now() - began })
@@ -148,27 +159,45 @@ export async function distribute(database: Database, { shards, onTable }: Distri
   return done
 }
 
-/** Returns the number of rows that were copied; null where the table was distributed before. */
+/**
+ * Returns the number of rows that were copied; null where the table was distributed before. An abort cancels the statement that runs, and so
+ * rolls the table back.
+ */
 async function distributeOne(
   database: Database,
-  { table, column, group, prepare }: Distribution,
-  shards: number,
+  distribution: Distribution,
+  { shards, signal }: { readonly shards: number; readonly signal: AbortSignal | undefined },
 ): Promise<bigint | null> {
+  const { table, prepare } = distribution
   return database.transaction(async (sql) => {
     await sql.query('set local statement_timeout = 0')
     const cluster = await readCluster(sql)
     if (cluster?.missing.includes(table) !== true) return null
-    for (const statement of prepare) await sql.query(statement)
-    if (column === null) await sql.query('select create_reference_table($1)', [table])
-    else if (group === undefined)
-      await sql.query(`select create_distributed_table($1, $2, colocate_with => 'none', shard_count => $3)`, [
-        table,
-        column,
-        shards,
-      ])
-    else await sql.query('select create_distributed_table($1, $2, colocate_with => $3)', [table, column, group])
-    await sql.query('select truncate_local_data_after_distributing_table($1)', [table])
+    const [backend] = await sql.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const cancel = () => void database.query('select pg_cancel_backend($1)', [backend?.pid]).catch(() => {})
+    signal?.addEventListener('abort', cancel)
+    try {
+      for (const [statement, ...values] of [
+        ...prepare.map((one) => [one] as const),
+        copyStatement(distribution, shards),
+        ['select truncate_local_data_after_distributing_table($1)', table] as const,
+      ]) {
+        signal?.throwIfAborted()
+        await sql.query(statement, values)
+      }
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+    }
     const [counted] = await sql.query<{ n: bigint }>(`select count(*) as n from ${table}`)
     return counted?.n ?? 0n
   })
+}
+
+type Statement = readonly [text: string, ...values: (string | number)[]]
+
+function copyStatement({ table, column, group }: Distribution, shards: number): Statement {
+  if (column === null) return ['select create_reference_table($1)', table]
+  return group === undefined
+    ? [`select create_distributed_table($1, $2, colocate_with => 'none', shard_count => $3)`, table, column, shards]
+    : ['select create_distributed_table($1, $2, colocate_with => $3)', table, column, group]
 }

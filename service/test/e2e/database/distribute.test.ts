@@ -13,6 +13,7 @@ import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts
 import { testFolder } from '../../support/folder.ts'
 import { useOpened } from '../../support/opened.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
+import { until } from '../../support/wait.ts'
 
 const products = 20_000
 const tables = distributions.map(({ table }) => table)
@@ -48,6 +49,19 @@ describe(
         assert.notEqual(early.exit, 0)
         assert.match(early.err, /distributed in part/)
       }
+      const next = (await readCluster(database))?.missing[0] ?? assert.fail()
+      const stopped = distributing()
+      await database.transaction(async (sql) => {
+        await sql.query(`lock table ${next}`)
+        await until(async () => (await database.query(waitingStatement)).length > 0)
+        stopped.child.kill('SIGINT')
+        const { exit, err } = await stopped.ended
+        assert.deepEqual(
+          [exit, err],
+          [1, `touchstone: The command was interrupted before ${next}. Repeat it to go on.\n`],
+        )
+      })
+      assert.deepEqual(await contentsOf(database), rows)
       const held = await database.hold(locks.distribution)
       assert.match((await touchstone(['key', 'list'], env()).ended).err, /distributed at the moment/)
       const waiting = distributing()
@@ -108,6 +122,10 @@ describe(
     })
   },
 )
+
+/** Selects what waits for a lock of a table. */
+const waitingStatement = `select 1 from pg_locks where not granted and locktype = 'relation'
+  and database = (select oid from pg_database where datname = current_database())`
 
 /** Returns the number of rows of each table and a sum over their contents. */
 async function contentsOf(database: Database): Promise<Record<string, unknown>> {
