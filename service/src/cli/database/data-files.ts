@@ -92,6 +92,11 @@ export function stageDataFiles(dataDir: string) {
   }
 }
 
+/** Returns the folder of a staged file in a data folder, or null for any other file. A restore that was killed leaves it. */
+export function stagedFolder(file: string): string | null {
+  return /^[^/]+\/\.restoring-\d+(?=\/)/.exec(file)?.[0] ?? null
+}
+
 /** Returns the first file in a data folder that a restore could destroy. Empty folders, such as mounted volumes, do not count. */
 export async function findObstacle(dataDir: string): Promise<string | null> {
   const { postgresMark } = await import('../../app/store.ts')

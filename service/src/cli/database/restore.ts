@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
 import { checkBackup, describeDamage, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
-import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
+import { findObstacle, type Staged, stageDataFiles, stagedFolder } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
 import { assertNotInterrupted, CommandError, formatJson, printTable } from '../session/output.ts'
@@ -151,10 +151,12 @@ async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
   const wasThere = existsSync(dataDir)
   await makeFolder(dataDir)
   const found = await findObstacle(dataDir)
-  if (found !== null)
-    throw new CommandError(
-      `The data folder ${dataDir} is not empty: it has ${found}. Nothing was changed; choose another one with DATA_DIR.`,
-    )
+  if (found !== null) {
+    const left = stagedFolder(found)
+    const remedy =
+      left === null ? 'choose another one with DATA_DIR' : `if no restore runs, remove ${join(dataDir, left)}`
+    throw new CommandError(`The data folder ${dataDir} is not empty: it has ${found}. Nothing was changed; ${remedy}.`)
+  }
   return () => rm(wasThere ? join(dataDir, 'store') : dataDir, { recursive: true, force: true })
 }
 
