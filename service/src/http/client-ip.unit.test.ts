@@ -67,6 +67,11 @@ describe('the client of a request', () => {
       assert.match(direct(other, undefined), /::\/64$/, other)
   })
 
+  it('is looked for in the last 2,000 characters of X-Forwarded-For', () => {
+    const behind = (proxies: number) => proxied('10.1.1.1', `203.0.113.1${', 10.2.2.2'.repeat(proxies)}`)
+    assert.deepEqual([behind(198), behind(200)], ['203.0.113.1', '10.2.2.2'])
+  })
+
   it('is noted where a proxy names it by no address', () => {
     let notes = 0
     const noting = clientKeys(['10.0.0.0/8'], () => (notes += 1))

@@ -53,13 +53,15 @@ export async function listen(options: {
   /** For tests. */
   readonly headersTimeoutMs?: number
   /** For tests. */
+  readonly requestTimeoutMs?: number
+  /** For tests. */
   readonly stuckMs?: number
 }): Promise<HttpListener> {
   let draining = false
   const { onFault = rethrow } = options
   const server = createServer({
     maxHeaderSize: 3 * mostHeaderBytes, // what is over the limit is still read, because its answer depends on the path
-    requestTimeout: 30_000,
+    requestTimeout: options.requestTimeoutMs ?? 30_000,
     headersTimeout: options.headersTimeoutMs ?? 10_000,
     connectionsCheckingInterval: 1_000, // both timeouts hold within this time
     keepAliveTimeout: 65_000,

@@ -1,6 +1,6 @@
 /** `touchstone index rebuild` in the service that leads the index (spec §4.9). */
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
@@ -21,6 +21,15 @@ describe('touchstone index rebuild', () => {
         (await world.components.database.query('select from index_cursor where fed_epoch = epoch')).length > 0,
     )
 
+  /** Holds the answers with logs until `release`, or the end of the test. The world of a failed test could not close otherwise. */
+  function holdLogs(t: TestContext) {
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    const before = world.faults.count('eth_getLogs')
+    t.after(() => release())
+    world.faults.set({ methods: ['eth_getLogs'], held })
+    return { asked: () => until(() => world.faults.count('eth_getLogs') > before), release }
+  }
+
   /** Asks one field, and returns its value and the codes of all errors. */
   const ask = (field: string, key?: string) => send(`{ asked: ${field} }`, key)
   async function send(query: string, key = graphql.key): Promise<[value: unknown, ...codes: unknown[]]> {
@@ -36,16 +45,14 @@ describe('touchstone index rebuild', () => {
     return [data?.asked ?? null, ...errors.map(({ extensions }) => extensions.code)]
   }
 
-  it('ends when the index was read again, also where the leader has not noticed yet', async () => {
+  it('ends when the index was read again, also where the leader has not noticed yet', async (t) => {
     await world.mint()
     const { source, indexer, database } = world.components
     await indexer.until((await source.head()).number, 600_000)
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const asked = world.faults.count('eth_getLogs')
-    world.faults.set({ methods: ['eth_getLogs'], held })
+    const { asked, release } = holdLogs(t)
     let ended = false
     const rebuilding = commandsOf(world)('index', 'rebuild', '--yes').finally(() => (ended = true))
-    await until(() => world.faults.count('eth_getLogs') > asked)
+    await asked()
     assert.equal(ended, false)
     release()
     const { exit, out, err } = await rebuilding
@@ -54,7 +61,7 @@ describe('touchstone index rebuild', () => {
     assert.deepEqual(await database.query('select count(*) from asset'), [{ count: 1n }])
   })
 
-  it('answers no list and no product until the index has arrived, instead of none', async () => {
+  it('answers no list and no product until the index has arrived, instead of none', async (t) => {
     const id = await world.mint()
     const { source, indexer, apiKeys } = world.components
     const head = await source.head()
@@ -76,11 +83,9 @@ describe('touchstone index rebuild', () => {
     const before = await Promise.all(fields.map((field) => ask(field)))
     assert.deepEqual(before.filter((answer) => answer.length > 1).length, 0, JSON.stringify(before))
 
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const asked = world.faults.count('eth_getLogs')
-    world.faults.set({ methods: ['eth_getLogs'], held })
+    const { asked, release } = holdLogs(t)
     const rebuilding = commandsOf(world)('index', 'rebuild', '--yes')
-    await until(() => world.faults.count('eth_getLogs') > asked)
+    await asked()
     for (const field of fields) assert.deepEqual(await ask(field), [null, 'INDEX_INCOMPLETE'], field)
     const ofModel = await world.get('/api/product/01/09520001000003')
     assert.equal(ofModel.status, 503, 'it may have items')
@@ -106,7 +111,7 @@ describe('touchstone index rebuild', () => {
     assert.deepEqual(await Promise.all(fields.map((field) => ask(field))), before)
   })
 
-  it('refuses to export and to erase personal data until the index has arrived, instead of a part', async () => {
+  it('refuses to export and to erase personal data until the index has arrived, instead of a part', async (t) => {
     const { source, indexer, database } = world.components
     assert.ok(await indexer.until((await source.head()).number, 600_000))
     const run = commandsOf(world)
@@ -114,11 +119,9 @@ describe('touchstone index rebuild', () => {
     const whole = await run('privacy', 'export', ...owned)
     assert.match(whole.out, /"kind":"item"/, whole.err)
 
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const asked = world.faults.count('eth_getLogs')
-    world.faults.set({ methods: ['eth_getLogs'], held })
+    const { asked, release } = holdLogs(t)
     const rebuilding = run('index', 'rebuild', '--yes')
-    await until(() => world.faults.count('eth_getLogs') > asked)
+    await asked()
     for (const command of ['export', 'erase']) {
       const { exit, out, err } = await run('privacy', command, ...owned)
       assert.deepEqual([exit, out], [1, ''], command)
@@ -157,11 +160,9 @@ describe('touchstone index rebuild', () => {
       return ran(await run(argv, { ...io, err, signal: stop.signal }))
     }
 
-    it('ends, while the process that leads reads the index again', async () => {
-      const { promise: held, resolve: release } = Promise.withResolvers<void>()
-      const asked = world.faults.count('eth_getLogs')
-      world.faults.set({ methods: ['eth_getLogs'], held })
-      const when = until(() => world.faults.count('eth_getLogs') > asked)
+    it('ends, while the process that leads reads the index again', async (t) => {
+      const { asked, release } = holdLogs(t)
+      const when = asked()
       const { exit, err } = await interrupted(['index', 'rebuild', '--yes'], { when })
       release()
       assert.deepEqual([exit, err], [1, 'touchstone: The command was interrupted before the index was complete.'])
