@@ -184,9 +184,15 @@ describe('the fast path of MCP', () => {
       { method: 'tools/call', params: { ...call, task: {} } },
       { method: 'tools/call', params: { ...call, arguments: { tokenId: '4' } } },
       { method: 'tools/call', params: { ...call, name: 'other' } },
+      { method: 'ping', params: { _meta: 5 } },
     ])
       assert.equal(legacy(body), null, JSON.stringify(body))
     assert.equal(recognise({}, [{ jsonrpc: '2.0', id: 1, method: 'ping' }]), null)
+    const modern = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...call, _meta: envelope } }
+    const headers = lowerCased(modernHeaders('tools/call', call))
+    assert.ok(recognise(headers, modern))
+    for (const name of ['mcp-name', 'mcp-method', 'mcp-protocol-version'])
+      assert.equal(recognise({ ...headers, [name]: 'verify_asset' }, modern), null, name)
   })
 
   it('keeps no history, because many long ones would fill the memory', async () => {

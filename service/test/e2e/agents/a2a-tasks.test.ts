@@ -94,12 +94,19 @@ describe('a task of the A2A agent', () => {
     assert.match(result.history.at(-1).parts[0].text, /x last$/)
   })
 
-  it('takes the names of its parameters in snake case too, and leaves data as it is', async () => {
-    const message = { message_id: 'm', role: 'ROLE_USER', parts: [{ data: { token_id: '42', snake_case: 1 } }] }
+  it('takes the names of its parameters in snake case and a role by its number too, and leaves data as it is', async () => {
+    const message = { message_id: 'm', role: 1, parts: [{ data: { token_id: '42', snake_case: 1 } }] }
     scripted.calls.length = 0
     const { result } = await a2a.rpc('SendMessage', { message, configuration: { history_length: 0 } })
     assert.ok(!('history' in result.task))
     assert.deepEqual(scripted.calls, [['verify_asset', { token_id: '42', snake_case: 1 }]])
+  })
+
+  it('is the one that the path of HTTP+JSON names, whatever the body names and however the path is encoded', async () => {
+    const { id } = await send('verify')
+    const path = `/tasks/%${id.charCodeAt(0).toString(16)}${id.slice(1)}`
+    assert.equal((await a2a.rest('POST', `/tasks/${unknown}:cancel`, { id })).status, 404)
+    assert.equal((await a2a.rest('POST', `${path}:cancel`, { id: unknown })).id, id)
   })
 
   it('takes null for a parameter that is left out, as JSON of protocol buffers has it', async () => {
