@@ -148,8 +148,8 @@ export async function distribute(
   for (const distribution of distributions) {
     const began = performance.now()
     const rows = await distributeOne(database, distribution, { shards: count, signal }).catch((error: unknown) => {
-      if (signal?.aborted !== true) throw error
-      throw new Error(`The command was interrupted before ${distribution.table}. Repeat it to go on.`, { cause: error })
+      const interrupted = `The command was interrupted before ${distribution.table}. Repeat it to go on.`
+      throw signal?.aborted === true ? new Error(interrupted) : error
     })
     if (rows === null) continue
     done.push(distribution.table)
@@ -174,7 +174,8 @@ async function distributeOne(
     const cluster = await readCluster(sql)
     if (cluster?.missing.includes(table) !== true) return null
     const [backend] = await sql.query<{ pid: number }>('select pg_backend_pid() as pid')
-    const cancel = () => void database.query('select pg_cancel_backend($1)', [backend?.pid]).catch(() => {})
+    // Citus has a function of this name for its own numbers, which are bigint.
+    const cancel = () => void database.query('select pg_cancel_backend($1::int)', [backend?.pid]).catch(() => {})
     signal?.addEventListener('abort', cancel)
     try {
       for (const [statement, ...values] of [
