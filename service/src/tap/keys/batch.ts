@@ -51,7 +51,7 @@ export type KeyRing = ReturnType<typeof createKeyRing>
 export type BatchRecord<Master extends Uint8Array | null = Uint8Array> = Readonly<
   Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
     demo: boolean
-    /** Brands of its chips as it was made; left out: any. The database has those of now, and a new one takes these. */
+    /** Brands of its chips; left out: any. The database decides, and a new one takes these. */
     brands?: readonly string[]
     /** Absent where the scheme derives metaRead from its master. */
     metaKey?: Uint8Array

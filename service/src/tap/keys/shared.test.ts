@@ -219,6 +219,16 @@ describe('the keys of a batch on several instances', () => {
     await database.query('delete from tag_batch where id = $1', [id])
     await instance(folder)
     assert.deepEqual(await brands(), ['A'], 'a new database takes them from the file')
+
+    const keys = await keyFingerprint(store.record(id) ?? assert.fail())
+    for (const changed of [['B', 'C'], null]) {
+      await tags.setBatchBrands(id, changed)
+      await store.writeBrands(id)
+      assert.equal(await keyFingerprint(store.record(id) ?? assert.fail()), keys)
+      await database.query('delete from tag_batch where id = $1', [id])
+      await instance(folder)
+      assert.deepEqual(await brands(), changed, 'the file has those of now')
+    }
   })
 
   it('are others when the epoch or the input of the MAC is another', async () => {
