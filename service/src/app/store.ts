@@ -147,6 +147,7 @@ async function openKeys(
   const station = createStation({
     path: join(config.dataDir, stationFile),
     kek: config.tap.stationKek,
+    previousKek: config.tap.previousStationKek,
     former: keyFile && { path: formerStationFile(folder), keks: keyFile },
   })
   const moved = station.isOpen ? await alone(() => station.adopt()) : 0

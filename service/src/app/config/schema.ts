@@ -158,6 +158,9 @@ export const configSchema = z.object({
     stationKek: secret('STATION_KEK', optional(secretBytes(32, 32))).describe(
       'Key that seals station.keys, the application keys of tag batches, where chips are written; never on a verifier. Make one with: openssl rand -hex 32.',
     ),
+    previousStationKek: secret('STATION_KEK_PREVIOUS', optional(hexBytes(32, 32))).describe(
+      'Former STATION_KEK, which opens station.keys until touchstone key rotate-kek has sealed it again; empty: none.',
+    ),
     pepper: secret('TAG_PEPPER', optional(secretBytes(16, 64))).describe(
       'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
     ),

@@ -17,7 +17,7 @@ export function keyCommand(run: RunWork): Command {
   const scope = new Option('--scope <scopes>', 'verbs and their aliases, separated by commas').default(['read'], 'read')
   return defineGroup(
     'key',
-    'API keys of GraphQL: each has a name and scopes, and can be revoked. And the key that seals tag keys.',
+    'API keys of GraphQL: each has a name and scopes, and can be revoked. And the keys that seal tag keys.',
     [
       defineCommand('create', 'Makes a key and prints it or writes it into a file, once: only its hash is stored.', {
         notes: scopeNotes,
@@ -61,10 +61,11 @@ export function keyCommand(run: RunWork): Command {
         .argument('<id>', 'id of the key, as touchstone key list shows it', parseId)
         .option('--json', 'print a JSON object')
         .action(inSession(run, revoke)),
-      defineCommand('rotate-kek', 'Seals the tag keys of the data folder under a new TAG_KEK.', {
+      defineCommand('rotate-kek', 'Seals the key files of tags under a new TAG_KEK, or a new STATION_KEK.', {
         notes: `Give every instance the new key as TAG_KEK and the former one as TAG_KEK_PREVIOUS first, one after another. Then each opens key
 files under either, and no tap fails. Run this once. It may be repeated after an interruption.
 Remove TAG_KEK_PREVIOUS an hour after the last restart or later: forms that were made before end by then.
+On the machine that writes chips give the new STATION_KEK, and the former one as STATION_KEK_PREVIOUS, to this command alone.
 Backups hold files as they were sealed: keep the former key as long as such a backup.`,
         examples: ['touchstone key rotate-kek'],
       })
@@ -150,25 +151,25 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
   io.out(json === true ? formatJson({ id, revoked: true }) : `Key ${id} is revoked.`)
 }
 
-/** Forms and cookies under the former key end within an hour. */
-const whenRemoved = 'from the instances, an hour after their last restart or later'
-
 async function rotateKek({ store, io, config }: Session, { json }: { json?: true }): Promise<void> {
-  const hasPreviousKek = config.tap.previousKek !== null
+  const { previousKek, previousStationKek } = config.tap
+  if (previousKek === null && previousStationKek === null)
+    throw new CommandError(
+      'TAG_KEK_PREVIOUS is not set: give every instance a new TAG_KEK and its former one as TAG_KEK_PREVIOUS, then run this again. For the file of the station set STATION_KEK and STATION_KEK_PREVIOUS.',
+    )
   const files = await store.tagKeys.reseal()
   const file = tagKeyFile(join(config.dataDir, 'keys'))
-  if (hasPreviousKek && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
+  if (previousKek !== null && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
     throw new CommandError(
       `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,
     )
-  if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(formatJson({ sealed: files }))
-  for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
-  if (files.length > 0) return io.out(`Remove TAG_KEK_PREVIOUS ${whenRemoved}.`)
-  if (hasPreviousKek)
-    return io.out(`Every key file is sealed under TAG_KEK already: remove TAG_KEK_PREVIOUS ${whenRemoved}.`)
-  throw new CommandError(
-    'TAG_KEK_PREVIOUS is not set: give every instance a new TAG_KEK and its former one as TAG_KEK_PREVIOUS, then run this again.',
-  )
+  if (json === true) return io.out(formatJson({ sealed: files }))
+  for (const one of files) io.out(`Sealed again: ${one}`)
+  if (files.length === 0) io.out('Every key file is sealed under its new key already.')
+  // Forms and cookies under the former key end within an hour.
+  if (previousKek !== null)
+    io.out('Remove TAG_KEK_PREVIOUS from the instances, an hour after their last restart or later.')
+  if (previousStationKek !== null) io.out('Remove STATION_KEK_PREVIOUS.')
 }
 
 const parseName = textArgument((text) => /^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text), 'A name has 1 to 100 characters.')

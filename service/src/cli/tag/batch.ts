@@ -55,7 +55,7 @@ export function batchCommand(run: RunWork): Command {
       "brands 2026-watches --brand 'Calder & Wick'",
     )
       .argument('<id>', 'name of the batch', argument.batchId)
-      .addOption(brandOption())
+      .addOption(brandOption(''))
       .option('--any', 'of any brand: every key with the right may bind its chips')
       .option('--json', 'print a JSON object')
       .action(inSession(run, setBrands)),
@@ -107,6 +107,7 @@ async function setBrands({ store, io }: Session, id: string, { brand, any, json 
   const brands = brand ?? null
   if (!(await store.tags.setBatchBrands(id, brands)))
     throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
+  await store.tagKeys.writeBrands(id).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))
   if (json === true) io.out(formatJson({ id, brands }))
   else io.out(`Batch ${id} has chips of ${brands?.join(', ') ?? 'any brand'}.`)
 }

@@ -58,10 +58,15 @@ export async function openKeys(
 }
 
 /** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */
-export async function resealFile(path: string, kind: SealedKind, options: KeyFileOptions): Promise<boolean> {
+export async function resealFile(
+  path: string,
+  kind: SealedKind,
+  options: KeyFileOptions,
+  variable = 'TAG_KEK',
+): Promise<boolean> {
   const text = await readOwnFile(path)
   if (text === null || unseal(kind, text, options.kek) !== null) return false
-  await writePrivateFile(path, seal(kind, openSealed(kind, text, options), options.kek))
+  await writePrivateFile(path, seal(kind, openSealed(kind, text, options, variable), options.kek))
   return true
 }
 

@@ -10,7 +10,7 @@ import { makeFolder, readOwnFile } from '../../lib/private-folder.ts'
 import { seal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
-import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed } from './key-file.ts'
+import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed, resealFile } from './key-file.ts'
 
 export type Station = ReturnType<typeof createStation>
 
@@ -18,6 +18,8 @@ type StationOptions = Readonly<{
   path: string
   /** STATION_KEK, 32 bytes; null on a verifier. */
   kek: Uint8Array | null
+  /** STATION_KEK_PREVIOUS, which only opens the file. */
+  previousKek?: Uint8Array | null
   /** File of earlier versions, sealed under TAG_KEK. */
   former: Readonly<{ path: string; keks: KeyFileOptions }> | null
 }>
@@ -28,9 +30,9 @@ export function formerStationFile(folder: string): string {
 }
 
 /** Opens the file of the station. `add` and `adopt` replace it: their caller holds the lock of the key files. */
-export function createStation({ path, kek, former }: StationOptions) {
+export function createStation({ path, kek, previousKek = null, former }: StationOptions) {
   const own = async () =>
-    kek === null ? new Map<string, Uint8Array>() : named(path, readMasters(path, { kek }, 'STATION_KEK'))
+    kek === null ? new Map<string, Uint8Array>() : named(path, readMasters(path, { kek, previousKek }, 'STATION_KEK'))
   const earlier = async () =>
     former === null
       ? new Map<string, Uint8Array>()
@@ -58,6 +60,11 @@ export function createStation({ path, kek, former }: StationOptions) {
       if (kek === null) throw new KeyFileError(noStationKek)
       const masters = await own()
       if (!masters.has(batchId)) await write(new Map(masters).set(batchId, master), kek)
+    },
+    /** Seals the file under STATION_KEK that STATION_KEK_PREVIOUS opens, and returns its path. Throws `KeyFileError`. */
+    async reseal(): Promise<readonly string[]> {
+      if (kek === null) return []
+      return (await named(path, resealFile(path, 'tag-app-keys', { kek, previousKek }, 'STATION_KEK'))) ? [path] : []
     },
     /** Moves masters that an earlier version sealed beside the tag keys. Returns their number. */
     async adopt(): Promise<number> {

@@ -14,8 +14,10 @@ import { createRefresh, singleFlight } from '../../lib/async/single-flight.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import { makeFolder } from '../../lib/private-folder.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
+import { batchBrands } from '../tag-registry.ts'
 import {
   type BatchRecord,
+  type BatchStatus,
   embeddedBatch,
   keyFingerprint,
   newBatch,
@@ -252,20 +254,30 @@ export async function openTagKeyStore({
       return record
     })
 
-  /** The status is read under the lock of the files, so that the last writer has the last status. */
-  async function writeStatus(id: string): Promise<void> {
-    const status = (await shared.batches()).find((row) => row.id === id)?.status
-    if (status === undefined) return
+  /** Status and brands are read under the lock of the files. The last writer has the last of them. */
+  async function repeatInFile(id: string, failureOf: (status: BatchStatus) => string): Promise<void> {
+    const row = (await shared.batches()).find((one) => one.id === id)
+    if (row === undefined) return
+    const { status } = row
+    const brands = batchBrands(row.settings)
     try {
       await reload()
-      const known = loaded.get(id)?.record.status
-      if (keyFile === null || known === undefined || known === status) return
-      const next = records().map((record) => (record.id === id ? { ...record, status } : record))
+      const known = loaded.get(id)?.record
+      if (keyFile === null || known === undefined) return
+      if (known.status === status && isDeepStrictEqual(known.brands ?? null, brands)) return
+      const changed = { ...withoutShared(known), status, ...(brands && { brands }) }
+      const next = records().map((record) => (record === known ? changed : record))
       await named(path, write(next, keyFile))
     } catch (cause) {
-      throw new KeyFileError(`Batch ${id} is ${status}, but not in the key file${notInFile[status]}`, { cause })
+      throw new KeyFileError(failureOf(status), { cause })
     }
   }
+
+  const repeated = (id: string, failureOf: (status: BatchStatus) => string): Promise<void> =>
+    alone(() => repeatInFile(id, failureOf)).catch((cause: unknown) => {
+      if (cause instanceof KeyFileError) throw cause
+      throw new KeyFileError(`The change of batch ${id} was not repeated in the key file. ${repeat}`, { cause })
+    })
 
   return {
     /** Always provides the newest keys. */
@@ -299,18 +311,21 @@ export async function openTagKeyStore({
      * status from the file. Throws `KeyFileError` with what to do.
      */
     writeStatus: (id: string): Promise<void> =>
-      alone(() => writeStatus(id)).catch((cause: unknown) => {
-        if (cause instanceof KeyFileError) throw cause
-        throw new KeyFileError(`The status of batch ${id} was not repeated in the key file. ${repeat}`, { cause })
-      }),
-    /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
+      repeated(id, (status) => `Batch ${id} is ${status}, but not in the key file${notInFile[status]}`),
+    /** Repeats the present brands in the key file, as `writeStatus` does the status. */
+    writeBrands: (id: string): Promise<void> =>
+      repeated(
+        id,
+        () => `The brands of batch ${id} are not in the key file, where a new database reads them. ${repeat}`,
+      ),
+    /** Seals the files again that former keys open, under the new ones. Returns their paths. Throws `KeyFileError`. */
     reseal: (): Promise<readonly string[]> =>
       alone(async () => {
         const files = [
           [path, 'tag-keys'],
           [formerStationFile(folder), 'tag-app-keys'],
         ] as const
-        const sealed: string[] = []
+        const sealed = [...((await station?.reseal()) ?? [])]
         if (keyFile === null) return sealed
         for (const [file, kind] of files) if (await named(file, resealFile(file, kind, keyFile))) sealed.push(file)
         return sealed
@@ -321,20 +336,26 @@ export async function openTagKeyStore({
 
 type LoadedBatch = Readonly<{ record: BatchKeyRecord; batch: TagBatch; fingerprint: string }>
 
-/** Makes a batch usable, with the key objects of `known` where nothing but its status is another. */
+/** Returns the part of a batch that the database does not decide. */
+function withoutShared({ status: _status, brands: _brands, ...own }: BatchKeyRecord) {
+  return own
+}
+
+/** Makes a batch usable, with the key objects of `known` where nothing but its status and brands is another. */
 async function load(
   record: BatchKeyRecord,
   known: LoadedBatch | undefined,
   keyStore: KeyStore | null,
 ): Promise<LoadedBatch> {
-  const { status } = record
-  if (known === undefined || !isDeepStrictEqual({ ...known.record, status }, record)) {
+  const { status, brands } = record
+  if (known === undefined || !isDeepStrictEqual(withoutShared(known.record), withoutShared(record))) {
     const stored = record.fileMaster === null ? await storedMaster(record, keyStore) : undefined
     return { record, batch: await embeddedBatch(record, stored), fingerprint: await keyFingerprint(record, stored) }
   }
   const { metaKey, fileMaster } = known.record
   for (const copy of [record.fileMaster, record.metaKey]) if (copy !== fileMaster && copy !== metaKey) copy?.fill(0)
-  return { ...known, record: { ...known.record, status }, batch: { ...known.batch, status } }
+  const shared = { status, ...(brands && { brands }) }
+  return { ...known, record: { ...withoutShared(known.record), ...shared }, batch: { ...known.batch, status } }
 }
 
 /** Throws `KeyFileError` when the master is not where the settings place it. */

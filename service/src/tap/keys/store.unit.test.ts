@@ -44,6 +44,14 @@ describe('application masters', () => {
     const other = createStation({ path, kek, former: null })
     await assert.rejects(other.appMaster('a'), fails(/another STATION_KEK/))
     await assert.rejects(other.add('b', made.appMaster), fails(/another STATION_KEK/))
+    const both = createStation({ path, kek, previousKek: stationKek, former: null })
+    assert.deepEqual((await both.appMaster('a'))?.secret?.(), made.appMaster)
+    assert.deepEqual(
+      [await other.appMaster('a').catch(() => null), await both.reseal(), await both.reseal()],
+      [null, [path], []],
+    )
+    assert.deepEqual((await other.appMaster('a'))?.secret?.(), made.appMaster)
+    await assert.rejects(station.appMaster('a'), fails(/another STATION_KEK/))
   })
 
   it('are neither made nor read on a verifier, which verifies all the same', async () => {

@@ -183,7 +183,9 @@ describe('touchstone tag batch brands', () => {
   it('names the brands of a new batch and of one that exists, and takes them back', async () => {
     const brandsOf = async () => {
       const all = JSON.parse(await ok('tag batch list --json')) as { id: string; brands: unknown }[]
-      return all.find(({ id }) => id === 'branded')?.brands
+      const { brands } = all.find(({ id }) => id === 'branded') ?? assert.fail()
+      assert.deepEqual(world.components.tagKeys.record('branded')?.brands ?? null, brands, 'the key file has them too')
+      return brands
     }
     await ok('tag batch create branded --demo --brand', 'Calder & Wick', '--brand', 'Arbor')
     assert.deepEqual(await brandsOf(), ['Calder & Wick', 'Arbor'])
@@ -304,14 +306,18 @@ describe('touchstone key rotate-kek', () => {
       await writeFile(join(folder, name), `${text}\n`, { mode: 0o600 })
     const having = (env: Readonly<Record<string, string>>) =>
       assertionsOf(aloneCommandsOf({ DATA_DIR: folder, ...env }, folder))
-    await having({ TAG_KEK: former, STATION_KEK: '73'.repeat(31) + '04' }).ok('tag batch create kept')
+    const stationKek = '73'.repeat(31) + '04'
+    await having({ TAG_KEK: former, STATION_KEK: stationKek }).ok('tag batch create kept')
     assert.match(await having({ TAG_KEK: former }).refused('key rotate-kek'), /^TAG_KEK_PREVIOUS is not set/)
     const both = having({ TAG_KEK_FILE: join(folder, 'next'), TAG_KEK_PREVIOUS_FILE: join(folder, 'former') })
     assert.match(
       await both.ok('key rotate-kek'),
       /tag-keys\.json\nRemove TAG_KEK_PREVIOUS .*an hour after their last restart/,
     )
-    assert.match(await both.ok('key rotate-kek'), /already: remove TAG_KEK_PREVIOUS .*an hour after their last restart/)
+    assert.match(
+      await both.ok('key rotate-kek'),
+      /already\.\nRemove TAG_KEK_PREVIOUS .*an hour after their last restart/,
+    )
     assert.deepEqual(JSON.parse(await both.ok('key rotate-kek --json')), { sealed: [] })
     const file = join(folder, 'keys', 'tag-keys.json')
     await rename(file, join(folder, 'elsewhere'))
@@ -323,5 +329,14 @@ describe('touchstone key rotate-kek', () => {
     await rename(join(folder, 'elsewhere'), file)
     assert.match(await having({ TAG_KEK: next }).ok('tag batch list'), /^kept .* here$/m)
     assert.match(await having({ TAG_KEK: former }).refused('tag batch list'), /sealed under another TAG_KEK/)
+    const station = { TAG_KEK: next, STATION_KEK: '74'.repeat(31) + '05' }
+    const keys = 'tag keys --batch kept --uid 04DE5F1EACC040 --host a.example --reveal --out'
+    const masters = join(folder, 'station', 'station.keys')
+    assert.match(await having(station).refused(keys, join(folder, 'none')), /sealed under another STATION_KEK/)
+    assert.equal(
+      await having({ ...station, STATION_KEK_PREVIOUS: stationKek }).ok('key rotate-kek'),
+      `Sealed again: ${masters}\nRemove STATION_KEK_PREVIOUS.`,
+    )
+    await having(station).ok(keys, join(folder, 'revealed'))
   })
 })
