@@ -4,7 +4,9 @@ import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { clusterSkip, postgresUser, startPostgres } from '../../support/database/postgres-cluster.ts'
+import { pgbouncerSkip, startPgBouncer } from '../../support/database/pgbouncer.ts'
 import { testFolder } from '../../support/folder.ts'
+import { read } from '../../support/processes/deploy.ts'
 import { until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { openBareDatabase } from '../../../src/app/store.ts'
@@ -21,7 +23,8 @@ describe('PostgreSQL over TLS', { skip: clusterSkip }, () => {
     makeCertificate('server', 'subjectAltName=IP:127.0.0.1')
     makeCertificate('other', 'subjectAltName=IP:127.0.0.1')
     const user = postgresUser()
-    if ('uid' in user) for (const name of ['server.key', 'server.crt']) chownSync(at(name), user.uid, user.gid)
+    if ('uid' in user)
+      for (const name of ['server.key', 'server.crt', 'other.crt']) chownSync(at(name), user.uid, user.gid)
     const files = { ssl_cert_file: at('server.crt'), ssl_key_file: at('server.key') }
     const server = opened.adopt(await startPostgres({ ssl: 'on', ...files }), (it) => it.end())
     urlWith = (parameters) => `${server.url}?${new URLSearchParams(parameters).toString()}`
@@ -58,6 +61,20 @@ describe('PostgreSQL over TLS', { skip: clusterSkip }, () => {
     await assert.rejects(openWith({ sslrootcert: at('absent.crt') }), {
       message: `A file that DATABASE_URL names cannot be read: ENOENT, ${at('absent.crt')}.`,
     })
+  })
+
+  it('is used and checked by the PgBouncer of deploy/kubernetes', { skip: pgbouncerSkip }, async () => {
+    const lines = read('deploy/kubernetes/overlays/production/pgbouncer.ini').match(/^server_tls_.*$/gm) ?? []
+    const openWith = async (authority: string) => {
+      const settings = lines.map((line) => line.replace('/etc/ssl/certs/ca-certificates.crt', at(authority)))
+      const pooler = opened.adopt(await startPgBouncer(urlWith({}), { settings }), (it) => it.close())
+      const directUrl = urlWith({ sslmode: 'verify-full', sslrootcert: at('server.crt') })
+      return opened.use(await openDatabase({ url: pooler.url, directUrl }))
+    }
+    const pooled = await openWith('server.crt')
+    const own = 'select ssl from pg_stat_ssl where pid = pg_backend_pid()'
+    assert.deepEqual(await pooled.query(own), [{ ssl: true }])
+    await assert.rejects(openWith('other.crt'))
   })
 
   function makeCertificate(name: string, extension: string): void {

@@ -7,10 +7,11 @@ import { read } from '../../support/processes/deploy.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 
 describe('deploy/kubernetes/overlays/production/pgbouncer.ini', () => {
-  it('is that of deploy/pgbouncer, but for the host and the number of pods', () => {
+  it('is that of deploy/pgbouncer, but for the host, TLS to it, and the number of pods', () => {
     const settings = (path: string) => {
       const [databases = '', rest = ''] = read(path).split('[pgbouncer]')
-      return [databases.replace(/host=\S+/, 'host').replace(/^.*\n/, ''), rest]
+      const ofBoth = rest.replaceAll(/^(?:; .*\n)*server_tls_.*\n/gm, '')
+      return [databases.replace(/host=\S+/, 'host').replace(/^.*\n/, ''), ofBoth]
     }
     assert.deepEqual(
       settings('deploy/kubernetes/overlays/production/pgbouncer.ini'),
