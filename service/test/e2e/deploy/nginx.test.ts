@@ -184,6 +184,10 @@ describe('nginx in front of two instances', { skip }, () => {
     assert.equal(verified.verified, true)
   })
 
+  it('takes a header as long as a payment may be', async () => {
+    assert.equal((await get('/health', { headers: { 'X-Payment': 'A'.repeat(8_192) } })).status, 200)
+  })
+
   it('passes the real client address, whatever the client claims: each has a budget of its own', async () => {
     const invalid = '/api/verify?picc=00&cmac=00'
     const statusOf = async (from: string, claimed: string) =>
