@@ -69,11 +69,10 @@ function checkCommand(name: string, description: string, examples: readonly stri
     examples,
   })
     .argument('<verdict>', 'URL of a verdict, a token id, or the file of a proof bundle')
-    .option(
-      '--rpc <url>',
-      'JSON-RPC provider to check against: one you trust, not the service’s; may be repeated',
-      repeated(String),
-      [],
+    .addOption(
+      new Option('--rpc <url>', 'JSON-RPC provider to check against: one you trust, not the service’s; may be repeated')
+        .argParser(repeated(String))
+        .default([], 'none'),
     )
     .option('--agree <number>', 'how many of several providers must agree; all by default', argument.count(20))
     .option('--contract <address>', 'core contract that you trust', argument.address)

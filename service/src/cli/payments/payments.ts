@@ -146,7 +146,11 @@ such as one that only frees a nonce.`,
     ],
   })
   return addSpan(command)
-    .option('--by <fields>', `one or several of ${dimensions.join(', ')}`, parseDimensions, ['day'] as const)
+    .addOption(
+      new Option('--by <fields>', `one or several of ${dimensions.join(', ')}`)
+        .argParser(parseDimensions)
+        .default(['day'], 'day'),
+    )
     .addOption(new Option('--format <format>', 'format of the rows').choices(['table', 'csv', 'json']).default('table'))
     .action(inSession(run, report))
 }

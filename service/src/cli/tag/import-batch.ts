@@ -25,9 +25,9 @@ type Options = {
   readonly json?: true
 }
 
-export function brandOption(): Option {
-  const text =
-    'brand of its chips, repeat it for several: API keys of other brands bind none of them (default: any brand)'
+/** Makes the option that says whose chips a batch has. */
+export function brandOption(without = ' (default: any brand)'): Option {
+  const text = `brand of its chips, repeat it for several: API keys of other brands bind none of them${without}`
   return new Option('--brand <brand>', text).argParser(argument.brands)
 }
 
