@@ -363,17 +363,19 @@ describe('a product through GraphQL', () => {
     )
   })
 
-  it('refuses a foreign signature, one that was used, and a transfer while flagged', async () => {
+  it('refuses a foreign signature and a transfer while flagged, and uses a signature once', async () => {
     const id = await life.register('tag-3')
     const foreign = await life.offer(id, bob)
     assert.deepEqual([foreign.success, foreign.errors[0]?.field], [false, 'signature'])
     const own = await life.offer(id)
     assert.ok(own.success)
     assert.ok((await life.answer('acceptTransfer', own.transfer?.id ?? '', alice))?.success)
-    const { initiateTransfer: replayed } = await graphql.ask<{ initiateTransfer: Payload }>(initiated, {
-      input: own.input,
-    })
-    assert.equal(replayed.success, false)
+    const { initiateTransfer: replayed } = await graphql.ask<{ initiateTransfer: Payload & { transfer: Transfer } }>(
+      initiated,
+      { input: own.input },
+    )
+    assert.deepEqual([replayed.errors, replayed.txHash], [[], own.txHash], 'nothing more is sent')
+    assert.deepEqual([replayed.transfer.id, replayed.transfer.status], [own.transfer?.id, 'CONFIRMED'])
 
     const flagged = await life.register('tag-4')
     await world.write({ kind: 'bindTag', tokenId: BigInt(flagged), tagHash: `0x${'ab'.repeat(32)}` })
