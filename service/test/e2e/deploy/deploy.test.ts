@@ -178,9 +178,9 @@ describe('deploy/compose.yaml', () => {
 
   it('names every secret in .env.example, and no role has a key that it does not use', () => {
     const secrets = Object.entries<Setting>(settings).flatMap(([name, { secret }]) => (secret ? [name] : []))
-    // The first three are made of others by compose.yaml, which has no replica; the last two are of no service.
+    // The first three are made of others by compose.yaml, which has no replica; the last three are of no service.
     const made = ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'REDIS_URL']
-    const elsewhere = [...made, 'DATABASE_READ_URL', 'STATION_KEK', 'PAYER_KEY']
+    const elsewhere = [...made, 'DATABASE_READ_URL', 'STATION_KEK', 'STATION_KEK_PREVIOUS', 'PAYER_KEY']
     for (const name of secrets) assert.ok(name in example || elsewhere.includes(name), `${name} is not in .env.example`)
     const keysOf = (role: string) =>
       Object.keys(services[role]?.environment ?? {}).filter((name) => /_KEY$|_KEK$|_PEPPER$/.test(name))
