@@ -69,7 +69,6 @@ export function createItemClaims(deps: SignedWriteDeps) {
     const { tokenId, tagHash, tapCounter, claimant, deadline, signature } = claim
     const position = await transfers.position(tokenId)
     if (!isClaimable(position)) return 'taken'
-    if ((await previous(key)) !== undefined) return 'used'
     const { signer, signable } = consentOf(position, { claimant, deadline })
     const isInTime = deadline > position.time && deadline <= position.time + 2n * consentSeconds
     if (!isInTime || !(await transfers.isSignedBy({ signer, signable, signature }, position))) return 'unsigned'
