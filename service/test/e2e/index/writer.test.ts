@@ -59,6 +59,8 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(new Set(together.map((result) => 'txHash' in result && result.txHash)).size, 1)
       assert.equal(await world.supply(), supply + 2)
       assert.deepEqual(codeOf(await writer.write(mint(2), { idempotencyKey: 'once' })), 'IDEMPOTENCY_CONFLICT')
+      const ofAnother = world.writerOver(operations, { contract: operator.address })
+      assert.equal(codeOf(await ofAnother.write(mint(), { idempotencyKey: 'once' })), 'IDEMPOTENCY_CONFLICT')
     })
 
     it('returns the result of a repeated step, though the contract would reject it by now', async () => {
