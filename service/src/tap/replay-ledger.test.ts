@@ -175,10 +175,11 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('starts a new epoch at 1 and closes the old one', async () => {
-      const { tap } = world()
+      const { answer, openLedger, tap, tapOf } = world()
       await tap(100)
       assert.equal(await tap(1, { epoch: 1 }), 'FRESH')
-      assert.equal(await tap(101), 'REPLAY')
+      const closed = answered('REPLAY', ['old_epoch'], 100)
+      assert.deepEqual([await answer(101), await openLedger().judge(tapOf(101))], [closed, closed])
       assert.equal(await tap(100), 'SAME_TAP')
       assert.equal(await tap(2, { epoch: 1 }), 'FRESH')
     })

@@ -27,11 +27,13 @@ const answer = {
 const product = { tokenId: 5n, tagHash: '0x02' }
 
 describe('the product of a tap', () => {
-  it('has the commitment by which the chain has the tag', async () => {
+  it('has the commitment by which the chain has the tag, and is verified once', async () => {
+    let fresh = true
+    let verified = 0
     const resolveTap = createResolveTap({
       verifyTap: async (_request, productOf) => {
         assert.deepEqual(await productOf?.(tag), product)
-        return { ...tag, isAnnounced: true }
+        return { ...tag, isAnnounced: true, fresh }
       },
       verdicts: {
         byTag: async (...hashes) => {
@@ -40,11 +42,14 @@ describe('the product of a tap', () => {
         },
       },
       announce: () => assert.fail('it was announced when it was accepted'),
-      onVerified: () => {},
+      onVerified: () => void (verified += 1),
       onRefused: () => assert.fail('it is genuine'),
     })
-    const outcome = await resolveTap({ picc: '', cmac: '' })
-    assert.ok(outcome.kind === 'resolved' && outcome.tag.tagHash === answer.asset.tagHash)
+    for (fresh of [true, false]) {
+      const outcome = await resolveTap({ picc: '', cmac: '' })
+      assert.ok(outcome.kind === 'resolved' && outcome.tag.tagHash === answer.asset.tagHash)
+    }
+    assert.equal(verified, 1)
   })
 })
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { BlockId } from '../../domain/chain.ts'
 import type { IndexStore } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
@@ -78,6 +79,7 @@ function syncOver(
   more: Partial<Parameters<typeof createSync>[0]> = {},
 ) {
   const applied: [rewindTo: bigint | null, to: bigint][] = []
+  const repaired: [epoch: bigint, at: bigint][] = []
   const on = [...chain.kept, chain.head]
   const source = {
     head: () => Promise.resolve(chain.head),
@@ -92,6 +94,7 @@ function syncOver(
       return Promise.resolve(true)
     },
     arrive: () => Promise.resolve(true),
+    repair: (epoch: bigint, { at }: { at: BlockId }) => Promise.resolve(repaired.push([epoch, at.number]) > 0),
   }
   const sync = createSync(
     {
@@ -110,7 +113,7 @@ function syncOver(
     },
     { epoch: 1n, cursor },
   )
-  return { sync, applied }
+  return { sync, applied, repaired }
 }
 const numbered = (number: bigint): Block => ({ ...own, number, hash: `0x${encodeWord(number)}` })
 
@@ -167,5 +170,16 @@ describe('an index that reads a range of old blocks', () => {
     )
     assert.equal(await sync.step(), 'at head')
     assert.deepEqual(applied, [[4n, 1_000n]])
+  })
+})
+
+describe('the repair of an index', () => {
+  it('is left out where it was found on another branch, or at a block that the index has not', async () => {
+    const [known, above] = [numbered(5n), numbered(9n)]
+    const { sync, repaired } = syncOver({ head: above, kept: [known] })
+    const repairAt = (at: BlockId) => sync.repair({ at, lost: [], forged: [], tokens: [] })
+    const places = [{ ...known, hash: foreign.hash }, above, known]
+    assert.deepEqual(await Promise.all(places.map(repairAt)), [true, true, true])
+    assert.deepEqual(repaired, [[1n, 5n]])
   })
 })
