@@ -118,6 +118,7 @@ type World = {
   statuses?: Status[]
   rows?: readonly object[]
   isRemovedAlready?: boolean
+  isRemovedLately?: boolean
   outcome?: string
   paidLater?: object | undefined
   pruned?: number[]
@@ -143,7 +144,7 @@ function openPayment(t: TestContext, world: World) {
     recentBlocks: async (seconds: number) => (did.push(`blocks of ${seconds} s`), [own]),
     settledIn: async () => rows,
     rejected: async () => ('paidLater' in world ? rows : []),
-    removedLately: async () => [],
+    removedLately: async () => (world.isRemovedLately === true ? rows : []),
     moved: async (...given: unknown[]) => did.push(['moved', ...given]),
     removed: async () => (did.push('removed'), world.isRemovedAlready !== true),
     prune: async () => (did.push('prune'), pruned.shift() ?? 0),
@@ -216,6 +217,11 @@ describe('a payment in a block that is no longer in the chain', () => {
     ['stays as it is where another transaction may have paid it', [{ kind: 'earlier' }], []],
   ] as const)
     it(what, async (t) => assert.deepEqual(await openPayment(t, { statuses: [...statuses] }).pass(), expected))
+
+  it('is looked at again when it was removed, in whichever block it is then', async (t) => {
+    const opened = openPayment(t, { statuses: [paid], isRemovedLately: true, isCanonical: true })
+    assert.deepEqual(await opened.pass(), [['moved', key, paid]])
+  })
 
   it('is logged once', async (t) => {
     const opened = openPayment(t, { statuses: [{ kind: 'spent' }], isRemovedAlready: true })

@@ -39,6 +39,7 @@ function senderOf() {
   const state = {
     block: 9n,
     fee: 3n,
+    count: '0x0',
     taken: undefined as Error | undefined,
     mines: false,
     storesNothing: false,
@@ -47,7 +48,7 @@ function senderOf() {
   }
   const sender = createSender({
     rpc: async (method, [given] = []) => {
-      if (method === 'eth_getTransactionCount') return '0x0'
+      if (method === 'eth_getTransactionCount') return state.count
       if (method === 'eth_getTransactionReceipt') return state.mines ? receipt : null
       if (method === 'eth_sendRawTransaction') {
         sent.push(given as Hex)
@@ -81,16 +82,17 @@ function senderOf() {
         const { raw, hash } = await sign()
         return { pk: 100n, sender: from, nonce, raw, hashes: [hash] }
       },
+      replace: async (slot, { raw, hash }): Promise<Slot> => ({ ...slot, raw, hashes: [...slot.hashes, hash] }),
       adopt: async () => left.map((slot) => ({ ...slot, validBefore: 900n })),
       mined: async () => {},
       release: async (followed) => void released.push(...followed.map(({ pk }) => pk)),
-    } as Pick<NonceSlots, 'assign' | 'fill' | 'adopt' | 'mined' | 'release'> as NonceSlots,
+    } as Pick<NonceSlots, 'assign' | 'fill' | 'replace' | 'adopt' | 'mined' | 'release'> as NonceSlots,
     accounts: [account],
     log: createLog((line) => lines.push(line)),
   })
   let nonces = 0
-  const member = (calls: readonly Call['data'][] = ['0x12'], gasLimit = 100_000): Member => ({
-    payment: { from: target, nonce: toHex((nonces += 1)), validBefore: 900n } as Payment,
+  const member = (calls: readonly Call['data'][] = ['0x12'], gasLimit = 100_000, validBefore = 900n): Member => ({
+    payment: { from: target, nonce: toHex((nonces += 1)), validBefore } as Payment,
     calls: calls.map((data) => ({ target, gasLimit, data })),
   })
   const sizes = () => assigned.map(({ length }) => length)
@@ -189,6 +191,28 @@ describe('a sender', () => {
     state.refusal = new Error('the provider does not answer')
     await assert.rejects(sender.submit(member()), /does not answer/)
     assert.deepEqual(sent, [])
+  })
+
+  it('finds no account while the price of gas is above the limit, and signs nothing then', async () => {
+    const { sender, member, assigned, state } = senderOf()
+    await using _sender = sender
+    state.fee = feeLimit + 1n
+    assert.equal(await sender.submit(member()), 'unfunded')
+    assert.deepEqual(assigned, [])
+  })
+
+  it('sends payments again until the last of them has expired', async () => {
+    const { sender, member, sent, state } = senderOf()
+    await using _sender = sender
+    state.count = '0x1'
+    const ends = [head.timestamp - 1n, head.timestamp + 1n, head.timestamp - 1n]
+    const submitted = ends.map((end) => sender.submit(member(['0x12'], 100_000, end)))
+    await until(() => sent.length === 1)
+    state.block += 3n
+    await until(() => sent.length === 2)
+    assert.equal(sent[1], sent[0])
+    state.mines = true
+    await Promise.all(submitted)
   })
 
   it('rejects with the fault of a database that stores nothing, and sends nothing then', async () => {
