@@ -58,6 +58,7 @@ export async function openHead(line: string, keys: readonly IssuerKey[]): Promis
   }
 }
 
+/** Reads the signed heads of a file, the oldest first; none where there is no file. */
 export async function readHeads(path: string): Promise<readonly string[]> {
   return (await wholeLines(path)).split('\n').filter((line) => line !== '')
 }

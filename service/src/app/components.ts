@@ -82,6 +82,7 @@ export type Components = StoreComponents & {
   readonly metadataTexts: CachedMetadata
   readonly pictureForms: CachedPictures
   readonly verdicts: Verdicts
+  /** Undefined where PROOF_BUNDLE is off. */
   readonly proofs: ProofBundles | undefined
   readonly chainInterface: Config['chain']['interface']
   readonly startBlock: bigint

@@ -231,6 +231,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
   return { onRequest, close: () => owned.disposeAsync() }
 }
 
+/** Throws a ConfigError without an address that is paid. */
 export function paymentTermsOf({ gateway: { payTo, price, asset } }: Config, gatewayUrl: string): PaymentTerms {
   if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
   const token = { asset: asset.address, tokenName: asset.name, tokenVersion: asset.version }

@@ -166,6 +166,7 @@ export const processes: Parser<number> = {
   parse: (text) => (text === 'auto' ? availableParallelism() : whole(1, 256, 1).parse(text)),
 }
 
+/** Accepts an empty text as `null`. */
 export function optional<T>(inner: Parser<T>): Parser<T | null> {
   return {
     fallback: '',

@@ -141,6 +141,7 @@ async function history(
   )
 }
 
+/** Returns an event for a program; accounts are left out unless they are asked for. */
 function toListed(event: AssetEvent, withAccounts: boolean) {
   const { kind, timestamp, actor, from, to, fromState, toState, flags, ...rest } = event
   const listed = {

@@ -17,6 +17,7 @@ type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { s
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
 type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 
+/** Returns the item that two options name, or null without them. */
 export function itemOption({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): ItemKey | null {
   if (gtin !== undefined && serial !== undefined) return { gtin, serial }
   if (gtin === undefined && serial === undefined) return null

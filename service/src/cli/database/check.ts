@@ -18,6 +18,7 @@ import { schemaRefusal } from '../../db/backup.ts'
 import { readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'
 
+/** Returns the key of backups: BACKUP_KEY, else TAG_KEK; `null` without either. */
 export function backupKeyOf({ backupKey, tap }: Pick<Config, 'backupKey' | 'tap'>): BackupKey | null {
   const { kek, previousKek } = tap
   if (backupKey !== null) return { setting: 'BACKUP_KEY', keys: [backupKey] }

@@ -58,6 +58,7 @@ export function stageDataFiles(dataDir: string) {
   const made = new Set<string>()
   const placed: string[] = []
   return {
+    /** Parts of one file are consecutive. */
     async add({ file, data }: BackupFilePart): Promise<void> {
       const [folder = '', ...names] = file.split('/')
       const path = join(dataDir, folder, hidden, ...names)

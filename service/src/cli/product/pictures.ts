@@ -12,6 +12,7 @@ import type { Session } from '../session/session.ts'
 
 type PictureSession = { readonly store: Pick<Session['store'], 'pictures'> }
 
+/** Stores a picture file. Throws a CommandError for one that cannot be read or decoded. */
 export async function importPicture({ store }: PictureSession, path: string, use: PictureUse): Promise<StoredPicture> {
   const bytes = await readBytes(path, maxFileBytes)
   if (bytes === null) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)

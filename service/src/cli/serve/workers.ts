@@ -56,6 +56,7 @@ export async function startWorkers({ count, envOf, log, pingLimits = usualPingLi
     if (former !== undefined) await end(former)
   }
 
+  /** Starts a worker anew after a backoff that doubles with every failure. */
   async function replace(place: number, failures: number): Promise<void> {
     const waitMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(failures, 10))
     await sleep(waitMs, { signal: stopping.signal })

@@ -34,6 +34,7 @@ export function parseAddressFile(text: string): Address | null {
   return isLegal ? ({ pid, port, token, network } as Address) : null
 }
 
+/** Returns the text of the address file, or null when it is missing. Throws when it is not readable. */
 export function readText(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null

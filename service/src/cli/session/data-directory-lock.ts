@@ -267,6 +267,7 @@ async function writeAddress(dataDir: string, own: Address): Promise<FolderHolder
   }
 }
 
+/** Throws a ConfigError when the folder is not writable. */
 async function writeOwn(dataDir: string, path: string, own: Address): Promise<void> {
   try {
     await makeFolder(dataDir)

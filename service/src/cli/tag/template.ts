@@ -79,6 +79,7 @@ export function optionalAddress({ url, host, item }: AddressOptions): string | n
   return `https://${host}${item === undefined ? '/tap' : itemPath(item)}?b={batch}&picc={picc}&cmac={cmac}`
 }
 
+/** Returns the URL with its placeholders. Throws one sentence when no option names one. */
 export function requiredAddress(options: AddressOptions): string {
   const address = optionalAddress(options)
   if (address !== null) return address

@@ -66,6 +66,7 @@ export async function readRows(path: string, defaults: RowDefaults, signal: Abor
   return rows
 }
 
+/** Throws `CommandError` that lists the first wrong rows. */
 export function assertNoErrors(path: string, errors: readonly RowError[]): void {
   if (errors.length === 0) return
   const shown = errors.slice(0, shownErrors).map(({ line, reason }) => `\n  line ${line}: ${reason}`)
