@@ -30,7 +30,7 @@ import { findClosedToUs } from '../lib/private-folder.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
 import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
-import { createStation, formerStationFile } from '../tap/keys/station.ts'
+import { createStation, formerStationFile, stationFile } from '../tap/keys/station.ts'
 import { openTagKeyStore, type TagKeyStore, tagKeyFile } from '../tap/keys/store.ts'
 import { createRevokedTaps, type RevokedTaps } from '../tap/revoked-taps.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
@@ -118,9 +118,6 @@ export function configuredTagHashes({ tap: { commitment, pepper, previousPepper 
   return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
-/** The application masters of tag batches, in a folder that a verifier and a backup can go without. */
-const stationFile = join('station', 'station.keys')
-
 /** Every change renames a file into the folder, which changes its time. Network folders send no events, so it is polled. */
 const pollMs = 1_000
 
@@ -145,7 +142,7 @@ async function openKeys(
   const inTurn = createQueue()
   const alone: Queue = (work) => inTurn(() => whileLocked(database, locks.keyFiles, work))
   const station = createStation({
-    path: join(config.dataDir, stationFile),
+    path: stationFile(config.dataDir),
     kek: config.tap.stationKek,
     previousKek: config.tap.previousStationKek,
     former: keyFile && { path: formerStationFile(folder), keks: keyFile },

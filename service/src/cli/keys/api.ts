@@ -6,6 +6,7 @@ import { Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { isRange } from '../../app/config/parsers.ts'
+import { stationFile } from '../../tap/keys/station.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, rejectArgument, textArgument } from '../session/command.ts'
@@ -152,16 +153,23 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
 }
 
 async function rotateKek({ store, io, config }: Session, { json }: { json?: true }): Promise<void> {
-  const { previousKek, previousStationKek } = config.tap
+  const { kek, previousKek, stationKek, previousStationKek } = config.tap
   if (previousKek === null && previousStationKek === null)
     throw new CommandError(
       'TAG_KEK_PREVIOUS is not set: give every instance a new TAG_KEK and its former one as TAG_KEK_PREVIOUS, then run this again. For the file of the station set STATION_KEK and STATION_KEK_PREVIOUS.',
     )
+  assertNewKey('TAG_KEK', kek, previousKek)
+  assertNewKey('STATION_KEK', stationKek, previousStationKek)
   const files = await store.tagKeys.reseal()
   const file = tagKeyFile(join(config.dataDir, 'keys'))
   if (previousKek !== null && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
     throw new CommandError(
       `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,
+    )
+  const masters = stationFile(config.dataDir)
+  if (previousStationKek !== null && files.length === 0 && !existsSync(masters))
+    throw new CommandError(
+      `Nothing was sealed: ${masters} does not exist. Name the data folder of the station in DATA_DIR, or leave STATION_KEK_PREVIOUS out.`,
     )
   if (json === true) return io.out(formatJson({ sealed: files }))
   for (const one of files) io.out(`Sealed again: ${one}`)
@@ -170,6 +178,12 @@ async function rotateKek({ store, io, config }: Session, { json }: { json?: true
   if (previousKek !== null)
     io.out('Remove TAG_KEK_PREVIOUS from the instances, an hour after their last restart or later.')
   if (previousStationKek !== null) io.out('Remove STATION_KEK_PREVIOUS.')
+}
+
+/** Throws where only the former key is given: it would be said to go, while it still opens the file. */
+function assertNewKey(name: string, key: Uint8Array | null, former: Uint8Array | null): void {
+  if (former !== null && key === null)
+    throw new CommandError(`${name} is not set: give it the new key, and ${name}_PREVIOUS the former one.`)
 }
 
 const parseName = textArgument((text) => /^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text), 'A name has 1 to 100 characters.')

@@ -24,6 +24,11 @@ type StationOptions = Readonly<{
   former: Readonly<{ path: string; keks: KeyFileOptions }> | null
 }>
 
+/** Returns the path of the file of the station, in a folder that a verifier and a backup can go without. */
+export function stationFile(dataDir: string): string {
+  return join(dataDir, 'station', 'station.keys')
+}
+
 /** Returns the path of the file in which earlier versions kept the masters, beside the tag keys. */
 export function formerStationFile(folder: string): string {
   return join(folder, 'tag-app-keys.json')

@@ -338,5 +338,10 @@ describe('touchstone key rotate-kek', () => {
       `Sealed again: ${masters}\nRemove STATION_KEK_PREVIOUS.`,
     )
     await having(station).ok(keys, join(folder, 'revealed'))
+    const formerAlone = await having({ TAG_KEK: next, STATION_KEK_PREVIOUS: stationKek }).refused('key rotate-kek')
+    assert.match(formerAlone, /^STATION_KEK is not set: /, 'the former key still opens the file')
+    await rename(masters, join(folder, 'elsewhere'))
+    const elsewhere = await having({ ...station, STATION_KEK_PREVIOUS: stationKek }).refused('key rotate-kek')
+    assert.ok(elsewhere.startsWith(`Nothing was sealed: ${masters} does not exist.`), elsewhere)
   })
 })
