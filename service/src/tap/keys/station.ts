@@ -24,7 +24,7 @@ type StationOptions = Readonly<{
   former: Readonly<{ path: string; keks: KeyFileOptions }> | null
 }>
 
-/** Returns the path of the file of the station, in a folder that a verifier and a backup can go without. */
+/** Returns the path of the file of the station. Its folder is one that a verifier and a backup can go without. */
 export function stationFile(dataDir: string): string {
   return join(dataDir, 'station', 'station.keys')
 }
