@@ -176,6 +176,7 @@ describe('the configuration', () => {
       `${text};pin=1234`,
       `${text};token=other`,
       `${text};keys=owner`,
+      `${text};keys=%20`,
       `${text};package=%`,
     ]
     for (const KEYS of wrong) refuses({ KEYS }, /^Error: KEYS must be file, or pkcs11:module=/)

@@ -31,7 +31,7 @@ function parseToken(text: string): TokenSource | undefined {
   for (const part of text.split(';')) {
     const [, name = '', encoded = ''] = /^(module|token|pin-file|keys|package)=(.+)$/.exec(part) ?? []
     const value = decodePercent(encoded)
-    if (value === null || value === '' || attributes.has(name)) return undefined
+    if (value === null || value.trim() === '' || attributes.has(name)) return undefined
     attributes.set(name, value)
   }
   const names = someOf(keyNames).parse(attributes.get('keys') ?? '')
