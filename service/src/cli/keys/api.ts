@@ -6,7 +6,7 @@ import { Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { isRange } from '../../app/config/parsers.ts'
-import { stationFile } from '../../tap/keys/station.ts'
+import { formerStationFile, stationFile } from '../../tap/keys/station.ts'
 import { tagKeyFile } from '../../tap/keys/store.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, rejectArgument, textArgument } from '../session/command.ts'
@@ -160,17 +160,20 @@ async function rotateKek({ store, io, config }: Session, { json }: { json?: true
     )
   assertNewKey('TAG_KEK', kek, previousKek)
   assertNewKey('STATION_KEK', stationKek, previousStationKek)
-  const files = await store.tagKeys.reseal()
-  const file = tagKeyFile(join(config.dataDir, 'keys'))
-  if (previousKek !== null && files.length === 0 && !existsSync(file) && (await store.tags.batches()).length > 0)
+  // The files are looked for before anything is sealed. A former key that still opens one elsewhere must not be said to go.
+  const folder = join(config.dataDir, 'keys')
+  const file = tagKeyFile(folder)
+  const isHere = existsSync(file) || existsSync(formerStationFile(folder))
+  if (previousKek !== null && !isHere && (await store.tags.batches()).length > 0)
     throw new CommandError(
       `Nothing was sealed: ${file} does not exist, and the database has batches of tags. Name the data folder of the service in DATA_DIR.`,
     )
   const masters = stationFile(config.dataDir)
-  if (previousStationKek !== null && files.length === 0 && !existsSync(masters))
+  if (previousStationKek !== null && !existsSync(masters))
     throw new CommandError(
       `Nothing was sealed: ${masters} does not exist. Name the data folder of the station in DATA_DIR, or leave STATION_KEK_PREVIOUS out.`,
     )
+  const files = await store.tagKeys.reseal()
   if (json === true) return io.out(formatJson({ sealed: files }))
   for (const one of files) io.out(`Sealed again: ${one}`)
   if (files.length === 0) io.out('Every key file is sealed under its new key already.')

@@ -26,8 +26,8 @@ type Options = {
 }
 
 /** Makes the option that says whose chips a batch has. */
-export function brandOption(without = ' (default: any brand)'): Option {
-  const text = `brand of its chips, repeat it for several: API keys of other brands bind none of them${without}`
+export function brandOption(byDefault = ' (default: any brand)'): Option {
+  const text = `brand of its chips, repeat it for several: API keys of other brands bind none of them${byDefault}`
   return new Option('--brand <brand>', text).argParser(argument.brands)
 }
 
