@@ -133,7 +133,7 @@ describe('a listener', () => {
     ['a body', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{', { requestTimeoutMs: 100 }],
   ] as const)
     it(
-      `gives up on ${what} that does not arrive, within two seconds of the deadline`,
+      `gives up on the rest of ${what} within two seconds of the deadline, where it does not arrive`,
       { timeout: 240_000 },
       async () => {
         const listener = await listen({ ...options, onRequest: () => {}, headersTimeoutMs: 100, ...early })
